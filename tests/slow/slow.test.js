@@ -17,8 +17,8 @@ const MIB = 1 << 20;
 const CONNECTIONS = 1000;
 /** More than the ten seconds that the server gives a request to arrive: it ends slow requests by itself. */
 const SECONDS = 14;
-/** The limit of all queues, well below what a thousand replies of 256 KiB take, and above what a thousand scripts do. */
-const QUEUE_BYTES = 96 * MIB;
+/** The limit of all queues, well below what a thousand replies of 256 KiB take, or a thousand scripts would if they counted. */
+const QUEUE_BYTES = 64 * MIB;
 
 /**
  * Attacks: what they are called, slowhttptest's options, the path, and how many bytes may wait for all their connections,

@@ -413,9 +413,9 @@ impl Access {
     }
 
     /// Who shows a token, and what they may do.
-    pub(crate) fn person(&self, token: &str, now_s: u64) -> Result<Person, TokenError> {
+    pub(crate) fn person(&self, token: &str, now_s: u64, checks: &mut usize) -> Result<Person, TokenError> {
         let tokens = self.tokens.as_ref().ok_or(TokenError::NotTaken)?;
-        let Said { identity, expires_at, claims } = tokens.check(token, now_s)?;
+        let Said { identity, expires_at, claims } = tokens.check(token, now_s, checks)?;
         Ok(self.grant(Some(Holder::Identity(identity.into())), Some(expires_at), &claims))
     }
 

@@ -120,6 +120,15 @@ impl LiveAccess {
     /// # Errors
     /// Why it is not taken.
     pub fn person(&self, token: &str, now_s: u64) -> Result<Arc<Person>, TokenError> {
+        self.check(token, now_s, &mut 0)
+    }
+
+    /// The same, and adds to `checks` how many signatures had to be checked for it: none for one that is remembered, at
+    /// least one for any other. A wrong one is not remembered.
+    ///
+    /// # Errors
+    /// Why it is not taken.
+    pub fn check(&self, token: &str, now_s: u64, checks: &mut usize) -> Result<Arc<Person>, TokenError> {
         if let Some(known) = lock(&self.remembered).get(token) {
             return if known.has_expired(now_s) { Err(TokenError::Expired) } else { Ok(known.clone()) };
         }
@@ -127,7 +136,7 @@ impl LiveAccess {
         if rules.is_back_end(token) {
             return Ok(rules.back_end());
         }
-        let person = rules.person(token, now_s).inspect_err(|error| {
+        let person = rules.person(token, now_s, checks).inspect_err(|error| {
             if *error == TokenError::UnknownKey {
                 self.wants_keys.store(true, Ordering::Relaxed);
             }
@@ -163,14 +172,14 @@ impl LiveAccess {
         has_room
     }
 
-    /// Who shows a ticket, which is thereby used.
+    /// Who shows a ticket, which is thereby used; `checks` is as for [`Self::check`].
     ///
     /// # Errors
     /// [`TokenError::BadTicket`], or why the token behind it is not taken.
-    pub fn person_by_ticket(&self, ticket: &str, now_s: u64) -> Result<Arc<Person>, TokenError> {
+    pub fn person_by_ticket(&self, ticket: &str, now_s: u64, checks: &mut usize) -> Result<Arc<Person>, TokenError> {
         let id = u128::from_str_radix(ticket, 16).ok().filter(|_| ticket.len() == 32).map(u128::to_be_bytes);
         let ticket = id.and_then(|id| lock(&self.tickets).take(id)).filter(|ticket| ticket.good_until > now_s);
-        self.person(&ticket.ok_or(TokenError::BadTicket)?.token, now_s)
+        self.check(&ticket.ok_or(TokenError::BadTicket)?.token, now_s, checks)
     }
 
     /// Whether a token came whose key is not known since this was asked last: a newer key set may have it.
@@ -207,7 +216,10 @@ mod tests {
         let live = LiveAccess::new(access(&rule("a")));
         let token = token(NOW + 60);
         let first = live.person(&token, NOW).unwrap();
-        assert!(Arc::ptr_eq(&first, &live.person(&token, NOW).unwrap()), "checked once");
+        let mut checks = 0;
+        assert!(Arc::ptr_eq(&first, &live.check(&token, NOW, &mut checks).unwrap()) && checks == 0, "checked once");
+        live.check("no token", NOW, &mut checks).unwrap_err();
+        assert_eq!(checks, 1);
         assert_eq!(live.person(&token, NOW + 65).unwrap_err(), TokenError::Expired);
         live.replace(access(&rule("b")));
         let again = live.person(&token, NOW).unwrap();
@@ -233,11 +245,11 @@ mod tests {
         let token = token(NOW + 600);
         assert!(live.give_ticket([7; 16], "ada", &token, NOW) && live.give_ticket([8; 16], "ada", &token, NOW));
         let ticket = "07".repeat(16);
-        assert_eq!(live.person_by_ticket(&ticket, NOW).unwrap().identity(), Some("ada"));
+        assert_eq!(live.person_by_ticket(&ticket, NOW, &mut 0).unwrap().identity(), Some("ada"));
         for bad in [&*ticket, &"08".repeat(15), "", &"zz".repeat(16)] {
-            assert_eq!(live.person_by_ticket(bad, NOW).unwrap_err(), TokenError::BadTicket, "{bad}");
+            assert_eq!(live.person_by_ticket(bad, NOW, &mut 0).unwrap_err(), TokenError::BadTicket, "{bad}");
         }
-        assert_eq!(live.person_by_ticket(&"08".repeat(16), NOW + TICKET_S).unwrap_err(), TokenError::BadTicket);
+        assert_eq!(live.person_by_ticket(&"08".repeat(16), NOW + TICKET_S, &mut 0).unwrap_err(), TokenError::BadTicket);
         let given = (0..MAX_TICKETS as u128).filter(|n| live.give_ticket(n.to_be_bytes(), "ada", &token, NOW)).count();
         assert_eq!(given, MAX_TICKETS_EACH, "nobody takes them all");
         for n in 0..(MAX_TICKETS - MAX_TICKETS_EACH) as u128 {

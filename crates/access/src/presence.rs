@@ -61,7 +61,7 @@ impl Rooms {
         let stay = room.people.entry(identity.clone()).or_default();
         stay.connections += 1;
         stay.away_since = None;
-        if !stay.is_told {
+        if !stay.is_told && stay.connections == 1 {
             room.changed.insert(identity);
             self.changed.insert(channel.clone());
         }
@@ -72,10 +72,21 @@ impl Rooms {
         let Some(room) = self.of.get_mut(channel) else { return };
         let Some(stay) = room.people.get_mut(identity) else { return };
         stay.connections = stay.connections.saturating_sub(1);
-        if stay.connections == 0 {
+        if stay.connections > 0 {
+            return;
+        }
+        if stay.is_told {
             stay.away_since = Some(now);
             room.changed.insert(identity.into());
             self.changed.insert(channel.clone());
+            return;
+        }
+        // Nobody knows of them: whoever comes and goes between two messages, however often, leaves nothing behind.
+        room.people.remove(identity);
+        room.changed.remove(identity);
+        if room.people.is_empty() {
+            self.of.remove(channel);
+            self.changed.remove(channel);
         }
     }
 
@@ -177,9 +188,12 @@ mod tests {
     fn who_was_never_told_of_is_not_told_to_have_gone() {
         let (mut rooms, room) = (Rooms::default(), Channel::parse("room:1").unwrap());
         rooms.join("ada", &room);
+        rooms.join("bob", &room);
         rooms.leave("ada", &room, Duration::ZERO);
+        assert_eq!(rooms.of[&room].people.len(), 1, "nothing is kept of her");
+        rooms.leave("bob", &room, Duration::ZERO);
+        assert!(rooms.of.is_empty() && rooms.changed.is_empty());
         assert!(told(&mut rooms, 1).is_empty() && told(&mut rooms, 7).is_empty());
-        assert!(rooms.of.is_empty());
     }
 
     #[test]

@@ -8,6 +8,9 @@ use serde_json::{Map, Value};
 
 /// Longest token, bytes.
 pub(crate) const MAX_TOKEN_BYTES: usize = 4096;
+/// Keys that are tried for one token: a check of a signature takes up to 100 µs, and whoever sends a wrong token makes the
+/// server do all of them.
+const MAX_TRIED_KEYS: usize = 8;
 
 /// Why a token is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -24,6 +27,11 @@ pub enum TokenError {
     /// No key for it.
     #[error("the server has no key with the token's algorithm and key ID")]
     UnknownKey,
+    /// More keys might have signed it than are tried.
+    #[error(
+        "the token does not say by which key it was signed (kid): at most {MAX_TRIED_KEYS} are tried, and more would fit"
+    )]
+    TooManyKeys,
     /// Not signed by one of the keys.
     #[error("the token's signature is wrong")]
     WrongSignature,
@@ -77,24 +85,29 @@ pub struct Said {
 }
 
 impl Tokens {
-    /// Checks a token. [`TokenError::UnknownKey`] says that a newer key set may have its key.
-    pub fn check(&self, token: &str, now_s: u64) -> Result<Said, TokenError> {
+    /// Checks a token. [`TokenError::UnknownKey`] says that a newer key set may have its key. Adds to `checks` how many
+    /// signatures were checked, or one where it did not come to that.
+    pub fn check(&self, token: &str, now_s: u64, checks: &mut usize) -> Result<Said, TokenError> {
+        *checks += 1;
         if token.len() > MAX_TOKEN_BYTES {
             return Err(TokenError::TooLong);
         }
         ring_provider::install();
         let head = decode_header(token).map_err(|_| TokenError::Malformed)?;
-        let mut keys =
-            self.keys.iter().chain(&self.set).filter(|key| key.fits(head.alg, head.kid.as_deref())).peekable();
-        if keys.peek().is_none() {
-            return Err(TokenError::UnknownKey);
+        let fits = |key: &&Key| key.fits(head.alg, head.kid.as_deref());
+        let keys: Vec<&Key> = self.keys.iter().chain(&self.set).filter(fits).collect();
+        match keys.len() {
+            0 => return Err(TokenError::UnknownKey),
+            1..=MAX_TRIED_KEYS => {}
+            _ => return Err(TokenError::TooManyKeys),
         }
         // Times, issuer and audience are checked below, by the clock that is given.
         let mut signature = Validation::new(head.alg);
         signature.required_spec_claims.clear();
         (signature.validate_exp, signature.validate_aud) = (false, false);
         let mut error = TokenError::WrongSignature;
-        for key in keys {
+        for (nth, key) in keys.into_iter().enumerate() {
+            *checks += usize::from(nth > 0);
             match decode::<Map<String, Value>>(token, &key.key, &signature) {
                 Ok(decoded) => return self.check_claims(decoded.claims, now_s),
                 Err(other) if *other.kind() == ErrorKind::InvalidSignature => {}
@@ -176,10 +189,10 @@ mod tests {
             by_set.set = read_set(set.as_bytes()).unwrap();
             assert_eq!(by_set.set[0].signing, signing);
             let token = signer.token_with(json!({ "kid": "k1" }), &claims());
-            let said = by_set.check(&token, NOW).unwrap();
+            let said = by_set.check(&token, NOW, &mut 0).unwrap();
             assert_eq!((&*said.identity, said.expires_at), ("ada", NOW + 65), "{signing:?}");
             let other = signer.token_with(json!({ "kid": "k2" }), &claims());
-            assert_eq!(by_set.check(&other, NOW).unwrap_err(), TokenError::UnknownKey);
+            assert_eq!(by_set.check(&other, NOW, &mut 0).unwrap_err(), TokenError::UnknownKey);
             // Another key of the same kind, and a token that was altered.
             let stranger = match signing {
                 Signing::ES256 => Signer::ecdsa().token_with(json!({ "kid": "k1" }), &claims()),
@@ -189,10 +202,10 @@ mod tests {
                     format!("{start}.{other}{}", &signature[1..])
                 }
             };
-            assert_eq!(by_set.check(&stranger, NOW).unwrap_err(), TokenError::WrongSignature, "{signing:?}");
+            assert_eq!(by_set.check(&stranger, NOW, &mut 0).unwrap_err(), TokenError::WrongSignature, "{signing:?}");
         }
         let by_pem = tokens(vec![Key::read(None, Signing::RS256, rsa_pem).unwrap()]);
-        assert!(by_pem.check(&Signer::rsa().token(&claims()), NOW).is_ok());
+        assert!(by_pem.check(&Signer::rsa().token(&claims()), NOW, &mut 0).is_ok());
     }
 
     /// The public key of RSA is no secret: a token that is signed with it as if it were one must not pass.
@@ -200,14 +213,42 @@ mod tests {
     fn a_token_cannot_choose_how_a_key_is_used() {
         let pem = include_str!("../testdata/rsa.pem");
         let by_rsa = tokens(vec![Key::read(None, Signing::RS256, pem.as_bytes()).unwrap()]);
-        assert_eq!(by_rsa.check(&Signer::secret(pem).token(&claims()), NOW).unwrap_err(), TokenError::UnknownKey);
+        assert_eq!(
+            by_rsa.check(&Signer::secret(pem).token(&claims()), NOW, &mut 0).unwrap_err(),
+            TokenError::UnknownKey
+        );
         for head in [json!({ "alg": "none" }), json!({ "alg": "HS384" }), json!({ "alg": "hs256" })] {
             let token = Signer::secret(SECRET).token_with(head.clone(), &claims());
-            let error = by_secret().check(&token, NOW).unwrap_err();
+            let error = by_secret().check(&token, NOW, &mut 0).unwrap_err();
             assert!(matches!(error, TokenError::UnknownKey | TokenError::Malformed), "{head} {error:?}");
         }
         let unsigned = format!("{}.", by_parts(&json!({ "alg": "HS256" }), &claims()));
-        assert_eq!(by_secret().check(&unsigned, NOW).unwrap_err(), TokenError::WrongSignature);
+        assert_eq!(by_secret().check(&unsigned, NOW, &mut 0).unwrap_err(), TokenError::WrongSignature);
+    }
+
+    /// Whoever sends wrong tokens is to pay for each check, and no token costs many.
+    #[test]
+    fn signatures_are_counted_and_keys_that_are_tried_bounded() {
+        let secret = |n: usize| format!("{n:032}");
+        let key = |n: usize, id: Option<String>| Key::read(id, Signing::HS256, secret(n).as_bytes()).unwrap();
+        let of_many = |count: usize| tokens((0..count).map(|n| key(n, None)).collect());
+        let by = |n: usize| Signer::secret(&secret(n)).token(&claims());
+        for (token, error, expected) in [
+            (by(0), None, 1),
+            (by(7), None, 8),
+            (by(8), Some(TokenError::WrongSignature), 8),
+            ("no.token".to_owned(), Some(TokenError::Malformed), 1),
+        ] {
+            let mut checks = 0;
+            assert_eq!(of_many(MAX_TRIED_KEYS).check(&token, NOW, &mut checks).err(), error);
+            assert_eq!(checks, expected, "{token}");
+        }
+        let mut checks = 0;
+        assert_eq!(of_many(MAX_TRIED_KEYS + 1).check(&by(0), NOW, &mut checks).unwrap_err(), TokenError::TooManyKeys);
+        assert_eq!(checks, 1);
+        let named = tokens((0..100).map(|n| key(n, Some(n.to_string()))).collect());
+        let token = Signer::secret(&secret(70)).token_with(json!({ "kid": "70" }), &claims());
+        assert!(named.check(&token, NOW, &mut 0).is_ok(), "it says which one");
     }
 
     fn by_parts(head: &Value, claims: &Value) -> String {
@@ -220,7 +261,7 @@ mod tests {
         let check = |name: &str, value: Value| {
             let mut claims = claims();
             claims[name] = value;
-            by_secret().check(&signer.token(&claims), NOW).map(|said| said.identity)
+            by_secret().check(&signer.token(&claims), NOW, &mut 0).map(|said| said.identity)
         };
         assert_eq!(check("extra", json!({ "a": [1] })), Ok("ada".to_owned()));
         assert_eq!(check("aud", json!("push")), Ok("ada".to_owned()));
@@ -251,11 +292,11 @@ mod tests {
     fn what_is_no_token_is_refused() {
         let tokens = by_secret();
         for text in ["", ".", "..", "...", "a.b.c", "ey.ey.ey", "é.é.é", &by_parts(&json!({}), &json!({}))] {
-            let error = tokens.check(text, NOW).unwrap_err();
+            let error = tokens.check(text, NOW, &mut 0).unwrap_err();
             assert!(matches!(error, TokenError::Malformed | TokenError::WrongSignature), "{text} {error:?}");
         }
         let not_an_object = Signer::secret(SECRET).token(&json!(["ada"]));
-        assert_eq!(tokens.check(&not_an_object, NOW).unwrap_err(), TokenError::Malformed);
-        assert_eq!(tokens.check(&"a".repeat(MAX_TOKEN_BYTES + 1), NOW).unwrap_err(), TokenError::TooLong);
+        assert_eq!(tokens.check(&not_an_object, NOW, &mut 0).unwrap_err(), TokenError::Malformed);
+        assert_eq!(tokens.check(&"a".repeat(MAX_TOKEN_BYTES + 1), NOW, &mut 0).unwrap_err(), TokenError::TooLong);
     }
 }

@@ -7,6 +7,7 @@ use pushlab_demos::auction::Auction;
 use pushlab_os::affinity::pin_to;
 use pushlab_os::clock::CpuClock;
 use pushlab_os::process::{Signal, end_with_parent};
+use pushlab_server::access::LiveAccess;
 use pushlab_server::{Config, Handover, Io, Server};
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
@@ -71,6 +72,9 @@ pub struct Serve {
     /// Whether its application is the auction house, with a database in memory.
     #[arg(long = "auction")]
     pub has_auction: bool,
+    /// Whether an access file says who may do what, which is everything.
+    #[arg(long = "access")]
+    pub has_access: bool,
 }
 
 /// How our server fans out.
@@ -149,7 +153,7 @@ impl FanOut {
 impl Serve {
     /// Without TLS, compression or application.
     pub fn plain(core: usize, io: FanOut) -> Self {
-        Self { core, io, tls: None, compression_from: None, handover: None, has_auction: false }
+        Self { core, io, tls: None, compression_from: None, handover: None, has_auction: false, has_access: false }
     }
 
     /// Its command line.
@@ -160,6 +164,7 @@ impl Serve {
         arguments.extend(self.compression_from.map(|bytes| format!("--compression-from={bytes}")));
         arguments.extend(self.handover.as_ref().map(|path| format!("--handover={}", path.display())));
         arguments.extend(self.has_auction.then(|| "--auction".to_owned()));
+        arguments.extend(self.has_access.then(|| "--access".to_owned()));
         arguments
     }
 
@@ -178,6 +183,9 @@ impl Serve {
         config.compression_from = self.compression_from;
         if self.has_auction {
             config.application = Some(Arc::new(Auction::open("sqlite::memory:")?));
+        }
+        if self.has_access {
+            config.access = Some(Arc::new(LiveAccess::new(floods::tokens::rules()?)));
         }
         config.limits.heartbeat = Duration::from_secs(3600);
         config.handover = self.handover.clone().map(|path| Handover { path, tell: |_| {} });
@@ -312,6 +320,7 @@ mod tests {
             compression_from: Some(256),
             handover: Some("/c d".into()),
             has_auction: true,
+            has_access: true,
             ..servers[0].clone()
         };
         let shape = Shape { clients: 7, rooms: 5, rooms_per_client: 2 };

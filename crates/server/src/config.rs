@@ -225,6 +225,9 @@ pub struct Limits {
     /// Bytes queued in all, for slow subscribers and for peers that do not read their answers; each event loop gets an
     /// equal share. Once that is used up, a connection that would queue more is closed.
     pub max_queued_total_bytes: usize,
+    /// Bytes of replies that a peer has asked for and not taken; beyond, nothing is read from it until it has. With the last
+    /// of these replies and what was read behind what it answers, a connection takes 0.4 MiB.
+    pub max_unread_replies_bytes: usize,
     /// A reply to a poll, bytes; the rest comes with the next.
     pub max_reply_bytes: usize,
     /// Publications on their way to an event loop; 503 or an `overloaded` error beyond, and a feed is not read.
@@ -314,6 +317,7 @@ impl Default for Limits {
             max_queue_messages: 4096,
             max_queue_bytes: 1 << 20,
             max_queued_total_bytes: 256 << 20,
+            max_unread_replies_bytes: 64 * 1024,
             max_reply_bytes: 256 * 1024,
             max_inbox_messages: 8192,
             max_inbox_bytes: 64 << 20,

@@ -1,5 +1,6 @@
 //! One connection: its bytes, in both directions, and the exchange that they are.
 
+use crate::config::Limits;
 use crate::http2::Shared;
 use crate::queued::Queued;
 use crate::stream::Stream;
@@ -111,8 +112,20 @@ impl Connection {
 
     /// What waits for that.
     pub fn queued(&self) -> Queued {
-        let own = self.unsent.as_ref().map_or(0, |unsent| unsent.len());
-        Queued { bytes: own + self.exchange.subscriber.queued_bytes(), own }
+        let (unsent, own) = self.unsent.as_ref().map_or((0, 0), |unsent| (unsent.len(), unsent.own_len()));
+        Queued { bytes: unsent + self.exchange.subscriber.queued_bytes(), own }
+    }
+
+    /// Whether its peer has left more replies unread than it may.
+    #[inline]
+    pub fn is_held_back(&self, limits: &Limits) -> bool {
+        self.unsent.as_ref().is_some_and(|unsent| unsent.replies() > limits.max_unread_replies_bytes)
+    }
+
+    /// Whether nothing is read from its peer: not before an answer has come, or replies have been taken.
+    #[inline]
+    pub fn waits(&self, limits: &Limits) -> bool {
+        self.exchange.is_busy() || self.is_held_back(limits)
     }
 }
 

@@ -252,6 +252,15 @@ impl Shared {
     }
 }
 
+impl From<LargeBody> for pushlab_session::unsent::Body {
+    fn from(large: LargeBody) -> Self {
+        match large.body {
+            Body::Static(bytes) => Self::Static(bytes),
+            Body::Own(_) => Self::Own(Box::new(large)),
+        }
+    }
+}
+
 impl AsRef<[u8]> for LargeBody {
     fn as_ref(&self) -> &[u8] {
         self.body.as_bytes()

@@ -108,6 +108,8 @@ pub struct Output {
     pub bytes: Vec<u8>,
     /// The framing, if these bytes are one event or one reply.
     pub event: Option<Framing>,
+    /// Whether these bytes are of deliveries, which their receiver need not have taken before it is read from.
+    pub is_delivery: bool,
     /// How long to wait from now on before [`Exchange::expire`](crate::exchange::Exchange::expire), if that has
     /// changed.
     pub patience: Option<Duration>,
@@ -121,8 +123,8 @@ pub struct Output {
     pub counts: Counts,
     /// Compresses messages and replies.
     pub deflater: Deflater,
-    /// Bytes that compressed messages became, and those of replies that were compressed for one peer: work of which the
-    /// bytes that came say nothing. The caller takes it.
+    /// Bytes that compressed messages became, those of replies that were compressed for one peer, and as many as checking
+    /// signatures costs as much as: work of which the bytes that came say nothing. The caller takes it.
     pub coded_bytes: usize,
     /// Reads compressed messages.
     pub(crate) inflater: InflateDecoder,

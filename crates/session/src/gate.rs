@@ -137,14 +137,20 @@ impl Gate {
         if identity.has_pass { Ok(()) } else { Err((ErrorCode::Unauthorized, NEEDS_PASS.into())) }
     }
 
-    /// Who sent a request, where an access file tells who may do what; `None` where there is none.
+    /// Who sent a request, where an access file tells who may do what; `None` where there is none. Adds to `checks` how many
+    /// signatures had to be checked for that.
     ///
     /// # Errors
     /// `unauthorized` or `token-expired`, with what to tell: what is wrong with a token is never overlooked.
-    pub fn person(&self, head: &RequestHead<'_, '_>, unix_s: u64) -> Result<Option<Arc<Person>>, Refusal> {
+    pub fn person(
+        &self,
+        head: &RequestHead<'_, '_>,
+        unix_s: u64,
+        checks: &mut usize,
+    ) -> Result<Option<Arc<Person>>, Refusal> {
         let Some(access) = &self.access else { return Ok(None) };
         let ticket = || split_target(head.target).1.find(|(name, _)| name == "ticket").map(|(_, value)| value);
-        let person = person_by(access, head.fields_and_cookies(), ticket, unix_s)?;
+        let person = person_by(access, head.fields_and_cookies(), ticket, unix_s, checks)?;
         match person.identity() {
             _ if person.may_anything() => Ok(Some(person)),
             Some(_) => Err((ErrorCode::Forbidden, "no rule of the access file allows this token anything".into())),
@@ -244,12 +250,18 @@ pub fn person_by<'h>(
     fields: impl Iterator<Item = (&'h str, &'h str)> + Clone,
     ticket: impl FnOnce() -> Option<Cow<'h, str>>,
     unix_s: u64,
+    checks: &mut usize,
 ) -> Result<Arc<Person>, Refusal> {
-    let sent = sent_token(fields.clone()).map(|token| access.person(token, unix_s));
-    sent.or_else(|| ticket().map(|ticket| access.person_by_ticket(&ticket, unix_s)))
-        .or_else(|| kept_token(fields, access).map(|token| access.person(token, unix_s)))
-        .unwrap_or_else(|| Ok(access.rules().anonymous()))
-        .map_err(refusal_of_token)
+    let shown = if let Some(token) = sent_token(fields.clone()) {
+        access.check(token, unix_s, checks)
+    } else if let Some(ticket) = ticket() {
+        access.person_by_ticket(&ticket, unix_s, checks)
+    } else if let Some(token) = kept_token(fields, access) {
+        access.check(token, unix_s, checks)
+    } else {
+        Ok(access.rules().anonymous())
+    };
+    shown.map_err(refusal_of_token)
 }
 
 /// The token that a client sends with a request on purpose: as bearer, or as a subprotocol.

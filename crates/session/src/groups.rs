@@ -12,8 +12,10 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 /// Groups that are kept though nobody is in them, since polls come back to theirs: the earliest goes for a further one.
-/// One of 64 long names takes about 25 KiB, so 25 MiB at worst.
 const MAX_UNUSED_GROUPS: usize = 1024;
+/// Channels of all of these together: what a group takes is mostly theirs, some 100 bytes for each, with the longest names
+/// 400. So they are 7 MiB at worst.
+const MAX_UNUSED_CHANNELS: usize = 16 * 1024;
 
 /// No group: that of no channels.
 pub const NO_GROUP: u32 = u32::MAX;
@@ -106,6 +108,8 @@ pub struct Groups {
     by_channel: HashMap<Channel, Vec<Entry>>,
     /// Groups to which nobody refers, and some to which somebody does again.
     unused: VecDeque<usize>,
+    /// Channels of those.
+    unused_channels: usize,
 }
 
 impl Groups {
@@ -183,9 +187,11 @@ impl Groups {
             return;
         }
         self.unused.push_back(id);
-        if self.unused.len() > MAX_UNUSED_GROUPS
-            && let Some(earliest) = self.unused.pop_front()
-        {
+        self.unused_channels += self.groups[id].channels.len();
+        while self.unused.len() > MAX_UNUSED_GROUPS || self.unused_channels > MAX_UNUSED_CHANNELS {
+            // The one that has just come stays, however many channels it has.
+            let Some(earliest) = self.unused.pop_front_if(|earliest| *earliest != id) else { return };
+            self.unused_channels -= self.groups[earliest].channels.len();
             self.groups[earliest].is_queued = false;
             if self.groups[earliest].references == 0 {
                 let group = self.groups.remove(earliest);
@@ -268,6 +274,24 @@ mod tests {
         }
         assert_eq!(intern(&mut groups, &mut ["kept"]), kept);
         assert_eq!((groups.by_channel.len(), groups.by_set.len()), (1, groups.groups.len()));
+    }
+
+    #[test]
+    fn the_channels_of_those_are_bounded() {
+        let mut groups = Groups::default();
+        let of_64 = |groups: &mut Groups, i: usize| {
+            intern(groups, &mut (0..64).map(|channel| format!("c{i}-{channel}")).collect::<Vec<_>>())
+        };
+        for i in 0..2 * MAX_UNUSED_CHANNELS / 64 {
+            of_64(&mut groups, i);
+        }
+        let kept: usize = groups.groups.iter().map(|(_, group)| group.channels.len()).sum();
+        assert_eq!((kept, groups.unused_channels), (MAX_UNUSED_CHANNELS, MAX_UNUSED_CHANNELS));
+        let mut all: Vec<String> = (0..2 * MAX_UNUSED_CHANNELS).map(|channel| format!("c{channel}")).collect();
+        let large = intern(&mut groups, &mut all);
+        assert_eq!((groups.groups.len(), groups.channels(large as u32).len()), (1, all.len()));
+        of_64(&mut groups, 0);
+        assert_eq!((groups.groups.len(), groups.unused_channels), (1, 64));
     }
 
     /// Random groups come and go: each is in the lists of its channels while somebody refers to it, where it says it is,

@@ -62,6 +62,7 @@ impl Subscriber {
         let Progress { deliveries, begun, next } = batch.progress(first, n);
         // A frame that was begun cannot break a limit that a whole one was within.
         unsent.push(begun);
+        unsent.note_deliveries();
         (deliveries, self.queue(&publications[next..], unsent.len(), rules))
     }
 
@@ -140,7 +141,9 @@ impl Subscriber {
             let written = queue.wrote(n, framing, scratch);
             flushed.bytes += n;
             flushed.deliveries += written.deliveries;
-            unsent.get_or_insert_default().push(&scratch[n..written.end.max(n)]);
+            let rest = unsent.get_or_insert_default();
+            rest.push(&scratch[n..written.end.max(n)]);
+            rest.note_deliveries();
             if is_blocked {
                 return Ok(flushed);
             }

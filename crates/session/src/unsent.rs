@@ -6,21 +6,51 @@ use std::fmt;
 use std::io::{self, Write};
 
 /// Bytes that are made elsewhere and sent from there.
-pub type Body = Box<dyn AsRef<[u8]> + Send>;
+pub enum Body {
+    /// They are part of the program, and take no memory however many send them.
+    Static(&'static [u8]),
+    /// They were made for one answer.
+    Own(Box<dyn AsRef<[u8]> + Send>),
+}
 
 /// What must go out as it is before anything else. Exists only while a connection takes nothing.
 #[derive(Default)]
 pub struct Unsent {
-    /// Rest of a frame that was begun, and control frames behind it.
+    /// Rest of a frame that was begun, and replies behind it.
     bytes: Vec<u8>,
+    /// How many of these bytes, from the first on, are of deliveries.
+    deliveries: usize,
     /// A large body behind that, of which so many bytes were written. Nothing is pushed behind it.
     body: Option<(Body, usize)>,
+}
+
+impl Body {
+    fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Static(bytes) => bytes,
+            Self::Own(bytes) => (**bytes).as_ref(),
+        }
+    }
 }
 
 impl Unsent {
     /// How many bytes.
     pub fn len(&self) -> usize {
-        self.bytes.len() + self.body.as_ref().map_or(0, |(body, at)| (**body).as_ref().len() - at)
+        self.bytes.len() + self.body.as_ref().map_or(0, |(body, at)| body.as_bytes().len() - at)
+    }
+
+    /// How many of them take memory.
+    pub fn own_len(&self) -> usize {
+        match self.body {
+            Some((Body::Static(_), _)) => self.bytes.len(),
+            _ => self.len(),
+        }
+    }
+
+    /// How many of them are replies to what the peer has asked for, but for the body of an answer, behind which nothing is
+    /// read from it anyway.
+    pub fn replies(&self) -> usize {
+        self.bytes.len() - self.deliveries
     }
 
     /// Whether there are none.
@@ -28,9 +58,14 @@ impl Unsent {
         self.len() == 0
     }
 
-    /// Adds bytes.
+    /// Adds bytes, as a reply.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
+    }
+
+    /// What is here was not asked for, or is no more than what a subscriber gets without asking again.
+    pub fn note_deliveries(&mut self) {
+        self.deliveries = self.bytes.len();
     }
 
     /// Where to write what is to be added.
@@ -40,7 +75,7 @@ impl Unsent {
 
     /// Adds a body, which is bounded where it is made.
     pub fn push_body(&mut self, body: Body) {
-        let bytes = (*body).as_ref();
+        let bytes = body.as_bytes();
         // One write, and one record of TLS, for most.
         if bytes.len() <= MAX_WRITE_BYTES {
             self.bytes.extend_from_slice(bytes);
@@ -55,16 +90,16 @@ impl Unsent {
         if !self.bytes.is_empty() {
             written = write_some(socket, &self.bytes)?;
             self.bytes.drain(..written);
+            self.deliveries = self.deliveries.saturating_sub(written);
             if !self.bytes.is_empty() {
                 return Ok(written);
             }
         }
         if let Some((body, at)) = &mut self.body {
-            let bytes = (**body).as_ref();
-            let n = write_some(socket, &bytes[*at..])?;
+            let n = write_some(socket, &body.as_bytes()[*at..])?;
             written += n;
             *at += n;
-            if *at == bytes.len() {
+            if *at == body.as_bytes().len() {
                 self.body = None;
             }
         }
@@ -146,7 +181,7 @@ mod tests {
             let body = vec![b'x'; size];
             let mut unsent = Unsent::default();
             unsent.push(b"head\n");
-            unsent.push_body(Box::new(body.clone()));
+            unsent.push_body(Body::Own(Box::new(body.clone())));
             assert_eq!(unsent.len(), 5 + size);
             let mut socket = Calls { taken: Vec::new(), room: 0, most: 3 };
             while !unsent.is_empty() {
@@ -157,6 +192,32 @@ mod tests {
             }
             assert_eq!(socket.taken.concat(), [&b"head\n"[..], &body].concat());
         }
+    }
+
+    #[test]
+    fn what_is_part_of_the_program_takes_no_memory() {
+        let page: &'static [u8] = &[b'x'; MAX_WRITE_BYTES + 1];
+        for (body, own) in [(Body::Static(page), 4), (Body::Own(Box::new(page)), 4 + page.len())] {
+            let mut unsent = Unsent::default();
+            unsent.push(b"head");
+            unsent.push_body(body);
+            assert_eq!((unsent.len(), unsent.own_len()), (4 + page.len(), own));
+        }
+    }
+
+    #[test]
+    fn replies_are_what_stands_behind_deliveries() {
+        let mut unsent = Unsent::default();
+        unsent.push(&[b'd'; 100]);
+        unsent.note_deliveries();
+        assert_eq!(unsent.replies(), 0);
+        unsent.push(&[b'r'; 30]);
+        let mut socket = Calls { taken: Vec::new(), room: usize::MAX, most: 60 };
+        let mut replies = || {
+            unsent.write_to(&mut socket).unwrap();
+            unsent.replies()
+        };
+        assert_eq!([replies(), replies(), replies()], [30, 10, 0]);
     }
 
     #[test]

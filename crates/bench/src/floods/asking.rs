@@ -5,25 +5,29 @@ use pushlab_wire::websocket::handshake;
 /// Channels that a connection may have.
 const CHANNELS: usize = 64;
 
-/// Messages of a WebSocket that subscribe to all channels that it may have but one.
-pub fn first_subscriptions() -> Vec<String> {
-    (1..CHANNELS).map(|_| format!("[\"sub\",\"{}\"]", new_name())).collect()
+/// Messages of a WebSocket that subscribe to all channels that it may have but one; their names begin with `prefix`.
+pub fn first_subscriptions(prefix: &str) -> Vec<String> {
+    (1..CHANNELS).map(|_| format!("[\"sub\",\"{}\"]", new_name(prefix))).collect()
 }
 
-/// Messages of a WebSocket that subscribe to a channel, and give that up.
-pub fn subscription() -> [String; 2] {
-    let channel = new_name();
+/// Messages of a WebSocket that subscribe to a new channel, and give that up.
+pub fn subscription(prefix: &str) -> [String; 2] {
+    subscription_to(&new_name(prefix))
+}
+
+/// The same to this channel.
+pub fn subscription_to(channel: &str) -> [String; 2] {
     ["sub", "unsub"].map(|verb| format!("[\"{verb}\",\"{channel}\"]"))
 }
 
 /// A message of a WebSocket that publishes to a channel.
 pub fn publication() -> String {
-    format!("[\"pub\",\"{}\",1]", new_name())
+    format!("[\"pub\",\"{}\",1]", new_name("n"))
 }
 
 /// A poll of channels in which there is nothing.
 pub fn poll(out: &mut Vec<u8>) {
-    let channels: Vec<String> = (0..CHANNELS).map(|_| format!("channel={}", new_name())).collect();
+    let channels: Vec<String> = (0..CHANNELS).map(|_| format!("channel={}", new_name("n"))).collect();
     request(out, &format!("GET /poll?{} HTTP/1.1", channels.join("&")), "");
 }
 
@@ -32,15 +36,26 @@ pub fn upgrade(out: &mut Vec<u8>) {
     handshake::encode_request_with(out, "bench", "/ws", *b"0123456789abcdef", "Origin: https://other.example\r\n");
 }
 
+/// The opening of a WebSocket with a token.
+pub fn upgrade_with(out: &mut Vec<u8>, token: &str) {
+    let field = format!("Authorization: Bearer {token}\r\n");
+    handshake::encode_request_with(out, "bench", "/ws", *b"0123456789abcdef", &field);
+}
+
+/// The question who is in a channel.
+pub fn who_is_in(out: &mut Vec<u8>, channel: &str) {
+    request(out, &format!("GET /api/presence?channel={channel} HTTP/1.1"), "");
+}
+
 /// A log-in to the auction house, in a name that nobody has.
 pub fn log_in(out: &mut Vec<u8>) {
-    let body = format!("{{\"name\":\"{}\",\"password\":\"correct horse\"}}", new_name());
+    let body = format!("{{\"name\":\"{}\",\"password\":\"correct horse\"}}", new_name("n"));
     request(out, "POST /api/demos/auction/log-in HTTP/1.1\r\nContent-Type: application/json", &body);
 }
 
-/// A name of a channel or an account that was not there before.
-fn new_name() -> String {
-    format!("n{:016x}", fastrand::u64(..))
+/// A name of a channel, an account or an identity that was not there before.
+pub fn new_name(prefix: &str) -> String {
+    format!("{prefix}{:016x}", fastrand::u64(..))
 }
 
 fn request(out: &mut Vec<u8>, head: &str, body: &str) {
@@ -70,12 +85,12 @@ mod tests {
 
     #[test]
     fn messages_are_of_new_channels() {
-        let [begin, end] = subscription();
+        let [begin, end] = subscription("n");
         assert_eq!(channel_of(&begin), channel_of(&end));
         assert!(Channel::is_valid(&channel_of(&begin)));
         assert_ne!(channel_of(&publication()), channel_of(&publication()));
         let all: BTreeSet<String> =
-            first_subscriptions().iter().map(|text| channel_of(text)).chain([channel_of(&begin)]).collect();
+            first_subscriptions("n").iter().map(|text| channel_of(text)).chain([channel_of(&begin)]).collect();
         assert_eq!(all.len(), Limits::default().max_channels_per_connection);
     }
 

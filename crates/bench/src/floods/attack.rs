@@ -1,6 +1,7 @@
 //! What attackers say: for each attack the bytes of one connection, as many as anybody takes.
 
 use super::asking;
+use super::tokens::{self, Signing};
 use clap::ValueEnum;
 use pushlab_http2::frame::{Code, PREFACE};
 use pushlab_http2::hpack::Encoder;
@@ -45,6 +46,20 @@ pub enum Attack {
     Upgrades,
     /// Log-ins to the auction house, each in another name, from several addresses.
     LogIns,
+    /// Tokens that RSA has not signed, for WebSockets and on them.
+    TokensRs256,
+    /// The same with ECDSA.
+    TokensEs256,
+    /// The same with Ed25519.
+    TokensEddsa,
+    /// Somebody who enters and leaves a channel of which it is told who is there.
+    PresenceOne,
+    /// Somebody who enters and leaves such channels, each time a new one beside many others.
+    PresenceRooms,
+    /// People who enter such a channel and leave it, each once.
+    PresenceMany,
+    /// Questions who is in such a channel, in which there are many.
+    PresenceAsked,
 }
 
 /// What an attack's connections speak.
@@ -81,12 +96,15 @@ const ANSWER_BYTES: u32 = 5_000;
 const BOMB_BYTES: usize = 10 << 20;
 /// The same for a small one: the default of `--max-message-bytes`.
 const SMALL_BOMB_BYTES: usize = 64 * 1024;
+/// A channel of which it is told who is there.
+const ROOM: &str = "room:1";
 /// Browsers offer this.
 const OFFER: &str = "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n";
 
 /// What one connection says.
 pub struct Script {
     attack: Attack,
+    speech: Speech,
     encoder: Encoder,
     /// The next stream of the client.
     stream: u32,
@@ -117,18 +135,39 @@ impl Attack {
         self == Self::Publications
     }
 
-    fn speech(self) -> Speech {
+    /// Whether the server has an access file.
+    pub fn is_on_access(self) -> bool {
+        self.signing().is_some()
+            || matches!(self, Self::PresenceOne | Self::PresenceRooms | Self::PresenceMany | Self::PresenceAsked)
+    }
+
+    fn signing(self) -> Option<Signing> {
+        match self {
+            Self::TokensRs256 => Some(Signing::Rs256),
+            Self::TokensEs256 => Some(Signing::Es256),
+            Self::TokensEddsa => Some(Signing::EdDsa),
+            _ => None,
+        }
+    }
+
+    /// What its `nth` connection speaks.
+    fn speech(self, nth: usize) -> Speech {
         match self {
             Self::Bombs | Self::SmallBombs | Self::Subscriptions | Self::Publications => Speech::WebSocket,
+            Self::PresenceOne | Self::PresenceRooms => Speech::WebSocket,
             Self::Polls | Self::Upgrades | Self::LogIns => Speech::Requests,
+            // Half of them ask while the others are there, or show their tokens on WebSockets.
+            Self::PresenceAsked if nth.is_multiple_of(2) => Speech::Requests,
+            _ if self.signing().is_some() && nth.is_multiple_of(2) => Speech::Requests,
+            _ if self.signing().is_some() => Speech::WebSocket,
             _ => Speech::Http2,
         }
     }
 }
 
 impl Script {
-    /// Of connections that attack like this.
-    pub fn new(attack: Attack) -> Self {
+    /// Of the `nth` of the connections that attack like this.
+    pub fn new(attack: Attack, nth: usize) -> Self {
         let size = if attack == Attack::Bombs { BOMB_BYTES } else { SMALL_BOMB_BYTES };
         let mut bomb = Vec::new();
         if matches!(attack, Attack::Bombs | Attack::SmallBombs) {
@@ -138,19 +177,24 @@ impl Script {
             let text = Deflater::default().deflate(text.as_bytes()).expect("spaces get smaller");
             encode_compressed(&mut bomb, Opcode::Text, &text, Some([1, 2, 3, 4]));
         }
-        Self { attack, encoder: Encoder::new(), stream: 1, round: 0, bomb }
+        Self { attack, speech: attack.speech(nth), encoder: Encoder::new(), stream: 1, round: 0, bomb }
     }
 
     /// Begins a new connection.
     pub fn begin(&mut self, out: &mut Vec<u8>) {
         (self.encoder, self.stream, self.round) = (Encoder::new(), 1, 0);
-        match self.attack.speech() {
+        match self.speech {
             Speech::Http2 => self.begin_http2(out),
+            Speech::WebSocket if matches!(self.attack, Attack::PresenceOne | Attack::PresenceRooms) => {
+                asking::upgrade_with(out, &tokens::of("ada"));
+            }
             Speech::WebSocket => handshake::encode_request_with(out, "bench", "/ws", *b"0123456789abcdef", OFFER),
             Speech::Requests => {}
         }
-        if self.attack == Attack::Subscriptions {
-            asking::first_subscriptions().iter().for_each(|text| message(out, text));
+        match self.attack {
+            Attack::Subscriptions => asking::first_subscriptions("n").iter().for_each(|text| message(out, text)),
+            Attack::PresenceRooms => asking::first_subscriptions("room:").iter().for_each(|text| message(out, text)),
+            _ => {}
         }
     }
 
@@ -166,6 +210,11 @@ impl Script {
                 frame(out, kind::HEADERS, END_HEADERS, 1, &block);
             }
             Attack::WindowUpdate => drop(self.ask(out, "GET", "/stream?channel=quiet")),
+            Attack::PresenceAsked => {
+                for _ in 0..STREAMS {
+                    self.enter(out);
+                }
+            }
             _ => {}
         }
     }
@@ -203,13 +252,45 @@ impl Script {
             Attack::WindowUpdate => frame(out, kind::WINDOW_UPDATE, 0, n % 2, &1_u32.to_be_bytes()),
             Attack::Unread => drop(self.ask(out, "HEAD", "/healthz")),
             Attack::SmallBombs => out.extend_from_slice(&self.bomb),
-            Attack::Subscriptions => asking::subscription().iter().for_each(|text| message(out, text)),
+            Attack::Subscriptions => asking::subscription("n").iter().for_each(|text| message(out, text)),
+            Attack::PresenceRooms => asking::subscription("room:").iter().for_each(|text| message(out, text)),
+            Attack::PresenceOne => asking::subscription_to(ROOM).iter().for_each(|text| message(out, text)),
+            Attack::PresenceMany => {
+                let stream = self.enter(out);
+                frame(out, kind::DATA, END_STREAM, stream, b"");
+            }
+            Attack::PresenceAsked if self.speech == Speech::Requests => asking::who_is_in(out, ROOM),
+            // Those who are there stay.
+            Attack::PresenceAsked => {}
+            Attack::TokensRs256 | Attack::TokensEs256 | Attack::TokensEddsa => self.show_token(out),
             Attack::Publications => message(out, &asking::publication()),
             Attack::Polls => asking::poll(out),
             Attack::Upgrades => asking::upgrade(out),
             Attack::LogIns => asking::log_in(out),
             Attack::TinyWindows | Attack::Hpack | Attack::Bombs => {}
         }
+    }
+
+    /// Shows a wrong token: for a WebSocket, or on one that needs none.
+    fn show_token(&self, out: &mut Vec<u8>) {
+        let token = tokens::wrong(self.attack.signing().expect("it is an attack by tokens"));
+        if self.speech == Speech::WebSocket {
+            message(out, &format!("[\"auth\",\"{token}\"]"));
+        } else {
+            asking::upgrade_with(out, &token);
+        }
+    }
+
+    /// Somebody new enters a channel over a WebSocket, which is the next stream, whose number it gives.
+    fn enter(&mut self, out: &mut Vec<u8>) -> u32 {
+        let path = format!("/ws?channel={ROOM}");
+        let token = format!("Bearer {}", tokens::of(&asking::new_name("n")));
+        let more = [(":protocol", "websocket"), ("sec-websocket-version", "13"), ("authorization", &token)];
+        let block = self.block_with("CONNECT", &path, &more);
+        let stream = self.stream;
+        frame(out, kind::HEADERS, END_HEADERS, stream, &block);
+        self.stream += 2;
+        stream
     }
 
     /// Asks for pages on all streams, and takes a byte of each at a time.
@@ -249,8 +330,13 @@ impl Script {
     }
 
     fn block(&mut self, method: &str, path: &str) -> Vec<u8> {
+        self.block_with(method, path, &[])
+    }
+
+    fn block_with(&mut self, method: &str, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
         let mut fields = FieldList::default();
-        for (name, value) in [(":method", method), (":scheme", "http"), (":path", path), (":authority", "bench")] {
+        let always = [(":method", method), (":scheme", "http"), (":path", path), (":authority", "bench")];
+        for (name, value) in always.iter().chain(more) {
             fields.push(name.as_bytes(), value.as_bytes());
         }
         let mut block = Vec::new();
@@ -275,6 +361,7 @@ mod tests {
     use super::*;
     use pushlab_http2::connection::{Connection, Role};
     use pushlab_http2::limits::Limits;
+    use pushlab_server::access::LiveAccess;
     use pushlab_wire::deflate::InflateDecoder;
     use pushlab_wire::websocket::{self, Config, Decoded, Decoder, Event};
     use std::time::Duration;
@@ -282,7 +369,7 @@ mod tests {
     /// What a server's end of HTTP/2 makes of an attack.
     fn end_of(attack: Attack) -> Option<Code> {
         let mut server = Connection::new(Role::Server, Limits::default());
-        let mut script = Script::new(attack);
+        let mut script = Script::new(attack, 1);
         let mut bytes = Vec::new();
         script.begin(&mut bytes);
         (0..10).for_each(|_| script.go_on(&mut bytes));
@@ -299,18 +386,37 @@ mod tests {
 
     #[test]
     fn attacks_meet_the_limit_that_they_are_for() {
-        for &attack in Attack::value_variants().iter().filter(|attack| attack.speech() == Speech::Http2) {
-            let is_endless = matches!(attack, Attack::Hpack | Attack::TinyWindows | Attack::WindowUpdate);
+        for &attack in Attack::value_variants().iter().filter(|attack| attack.speech(1) == Speech::Http2) {
+            let is_endless =
+                matches!(attack, Attack::Hpack | Attack::TinyWindows | Attack::WindowUpdate | Attack::PresenceAsked);
             // Streams that are not answered are refused at last.
             let expected = (!is_endless).then_some(Code::EnhanceYourCalm);
             assert_eq!(end_of(attack), expected, "{attack:?}");
         }
     }
 
+    /// What a server makes of one who enters: it is the same for all.
+    #[test]
+    fn who_enters_is_let_in() {
+        let mut script = Script::new(Attack::PresenceMany, 0);
+        let mut bytes = Vec::new();
+        script.begin(&mut bytes);
+        script.enter(&mut bytes);
+        let mut server = Connection::new(Role::Server, Limits::default());
+        let (mut at, mut head) = (0, FieldList::default());
+        while at < bytes.len() {
+            at += server.receive(&mut bytes[at..], Duration::ZERO, &mut head).unwrap().0;
+        }
+        let token = std::str::from_utf8(head.get("authorization").unwrap()).unwrap().strip_prefix("Bearer ").unwrap();
+        let access = LiveAccess::new(tokens::rules().unwrap());
+        assert!(access.person(token, 0).unwrap().identity().is_some());
+        assert!(access.rules().tells_presence(ROOM));
+    }
+
     #[test]
     fn bombs_are_small_and_become_large() {
         for (attack, becomes) in [(Attack::Bombs, BOMB_BYTES), (Attack::SmallBombs, SMALL_BOMB_BYTES)] {
-            let mut frame = Script::new(attack).bomb;
+            let mut frame = Script::new(attack, 1).bomb;
             assert!(frame.len() < becomes / 150, "{} bytes", frame.len());
             let config = Config { takes_compressed: true, ..Config::new(websocket::Role::Server) };
             let mut decoder = Decoder::default();

@@ -86,7 +86,7 @@ pub fn run(plan: Plan) -> anyhow::Result<()> {
     };
     let mut attackers = Vec::new();
     for n in 0..CONNECTIONS {
-        let mut script = Script::new(plan.attack);
+        let mut script = Script::new(plan.attack, n);
         let mut out = Vec::new();
         script.begin(&mut out);
         attackers.push(Attacker { script, socket: open(&mut report, n)?, out, from: 0 });

@@ -1,8 +1,7 @@
 //! Attacks: how long another client waits for its echoes while one goes on, and what the server's memory grows by.
 //!
-//! Each repeat has a fresh server, as for its users but with compression, and with the auction house where that is what
-//! is attacked. First the other client is alone, then an
-//! attacker on the load's core says as much as eight connections take for some seconds, and connects again whenever
+//! Each repeat has a fresh server, as for its users but with compression, and with the auction house or an access file
+//! where that is what is attacked. First the other client is alone, then an attacker on the load's core says as much as eight connections take for some seconds, and connects again whenever
 //! the server ends one. The goal of the 99th percentile is twice what it was without the attack, or 10 ms more,
 //! whichever is larger.
 
@@ -10,6 +9,7 @@ mod asking;
 pub mod attack;
 pub mod attacker;
 mod bystander;
+pub mod tokens;
 
 use crate::figure::{Figure, rounded};
 use crate::processor::Cores;
@@ -82,6 +82,7 @@ fn endure(attack: Attack, scale: &Scale, cores: Cores) -> anyhow::Result<Outcome
     let server = Subject::start(Role::Server(Serve {
         compression_from: Some(COMPRESSION_FROM),
         has_auction: attack.is_on_auction(),
+        has_access: attack.is_on_access(),
         ..Serve::plain(cores.subject, FanOut::Auto)
     }))?;
     let duration_ms = (scale.flood + MARGIN).as_millis() as u64;

@@ -142,8 +142,8 @@ impl EventLoop {
         Some(next)
     }
 
-    /// What came while the exchange was busy is read in the next turn.
-    fn go_on_with_unread(&mut self, id: usize) {
+    /// What came while nothing was read is read in the next turn.
+    pub(super) fn go_on_with_unread(&mut self, id: usize) {
         let connection = &mut self.connections[id];
         if std::mem::take(&mut connection.has_unread) || !connection.carry.is_empty() {
             self.unfinished.push(id);
@@ -164,6 +164,11 @@ impl EventLoop {
             bytes.clear();
             self.output.bytes = bytes;
         }
+        if mem::take(&mut self.output.is_delivery)
+            && let Some(unsent) = &mut self.connections[id].unsent
+        {
+            unsent.note_deliveries();
+        }
         let (patience, transport) = (self.output.patience.take(), self.output.transport.take());
         if !self.connections[id].is_open() {
             return;
@@ -173,6 +178,7 @@ impl EventLoop {
         }
         if let Some(patience) = patience {
             self.set_deadline(id, patience);
+            self.watch_progress(id);
         }
     }
 
@@ -422,7 +428,7 @@ impl EventLoop {
             let may_stay = self.enqueue(id, |connection, _| {
                 let unsent = connection.unsent.get_or_insert_default();
                 unsent.push(&head);
-                unsent.push_body(Box::new(body));
+                unsent.push_body(body.into());
                 Verdict::Stays { dropped: 0 }
             });
             head.clear();

@@ -110,11 +110,12 @@ impl EventLoop {
     fn on_stream_data(&mut self, id: usize, bytes: &mut [u8], is_end: bool) {
         let now = self.wheel.now();
         let Some(connection) = self.connections.get_mut(id) else { return };
+        let waits = connection.waits(&self.shared.config.limits) || connection.is_behind;
         let Stream::Http2(stream) = &mut connection.stream else { return };
         stream.has_peer_ended |= is_end;
         connection.last_read = now;
         connection.exchange.heard();
-        if stream.has_more() || connection.exchange.is_busy() || connection.is_behind {
+        if stream.has_more() || waits {
             stream.keep(bytes);
             connection.has_unread = true;
             connection.has_ended |= is_end;
@@ -138,7 +139,7 @@ impl EventLoop {
         if !connection.is_open() {
             return;
         }
-        if connection.exchange.is_busy() || connection.is_behind {
+        if connection.waits(&self.shared.config.limits) || connection.is_behind {
             (connection.has_unread, connection.has_ended) = (true, true);
             return;
         }

@@ -34,11 +34,12 @@ impl EventLoop {
         if group != NO_GROUP {
             self.groups.refer(group as usize);
         }
-        self.leave_group(id);
-        self.connections[id].group = group;
+        // So it is nowhere away from a channel of both.
         if let Some(attendance) = self.attendance.as_ref().filter(|_| group != NO_GROUP) {
             attendance.join(self.connections[id].exchange.holder(), self.groups.channels(group));
         }
+        self.leave_group(id);
+        self.connections[id].group = group;
         self.enter_group(id);
     }
 

@@ -56,8 +56,8 @@ pub const WAKER: Token = Token(usize::MAX - 2);
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 /// Work done for one connection in one turn: a request or a frame counts one, a page of counters [`PAGE_WORK`], a large
 /// head its size, a new set of channels the size of their names, a compressed message what it became. What it has sent
-/// beyond that waits until everybody else has had their turn. At a microsecond or two for one, half a millisecond at most.
-const MAX_WORK: u32 = 256;
+/// beyond that waits until everybody else has had their turn. At a microsecond or two for one, some 0.2 ms at most.
+const MAX_WORK: u32 = 128;
 /// What making `/stats` or `/metrics` counts, some 25 µs.
 const PAGE_WORK: u32 = 24;
 /// So many bytes of a frame that is no part of a body count one: each may stand for a field (HPACK).

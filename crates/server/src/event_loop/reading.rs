@@ -43,7 +43,7 @@ impl EventLoop {
         let connection = &mut self.connections[id];
         if !connection.is_gone() {
             // Who has gone in both directions gets no answer; that shows here alone.
-            if connection.exchange.is_busy() && !is_peer_gone {
+            if connection.waits(&self.shared.config.limits) && !is_peer_gone {
                 connection.has_unread = true;
                 return;
             }
@@ -155,8 +155,12 @@ impl EventLoop {
         }
         let mut at = 0;
         while at < bytes.len() && self.work_left > 0 {
-            if !self.connections[id].is_open() {
+            let connection = &self.connections[id];
+            if !connection.is_open() {
                 return bytes.len();
+            }
+            if connection.is_held_back(&self.shared.config.limits) {
+                break;
             }
             let (used, effect) = self.step(id, |exchange, cx| exchange.receive(&mut bytes[at..], cx));
             self.act(id, effect);
@@ -199,7 +203,7 @@ impl EventLoop {
         let connection = &mut self.connections[id];
         if connection.is_gone() || connection.is_behind {
             // What is behind stands among the unfinished again.
-        } else if connection.exchange.is_busy() {
+        } else if connection.waits(&self.shared.config.limits) {
             connection.has_unread = true;
         } else {
             self.read(id);

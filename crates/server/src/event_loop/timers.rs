@@ -66,12 +66,13 @@ impl EventLoop {
                 self.set_deadline(id, limits.write_timeout.min(left));
             }
             Stage::Open => {
-                // A peer that takes what is queued for it lives; no ping asked it to say so.
+                // Who takes what is queued lives, and who is held back is not heard; no ping asked them to say so.
                 let last_sign = connection.last_read.max(connection.last_progress);
                 let silence = Silence {
                     has_queued: connection.has_queued(),
                     has_partial: !connection.carry.is_empty(),
-                    is_long: now.saturating_sub(last_sign) >= ticks(limits.heartbeat).saturating_mul(2),
+                    is_long: now.saturating_sub(last_sign) >= ticks(limits.heartbeat).saturating_mul(2)
+                        && !connection.is_held_back(limits),
                 };
                 let effect = self.step(id, |exchange, cx| exchange.expire(silence, cx));
                 self.act(id, effect);
@@ -85,7 +86,7 @@ impl EventLoop {
 
     /// A peer that has taken some of what is queued for it is looked at again when it may have taken nothing for too long,
     /// not at its next heartbeat.
-    fn watch_progress(&mut self, id: usize) {
+    pub(super) fn watch_progress(&mut self, id: usize) {
         let now = self.wheel.now();
         let connection = &self.connections[id];
         if connection.is_open() && connection.has_queued() {

@@ -132,6 +132,7 @@ impl EventLoop {
             return false;
         }
         let before = connection.queued();
+        let was_held_back = connection.is_held_back(&self.shared.config.limits);
         let framing = connection.exchange.framing_out();
         let splits = self.shared.config.splits_events;
         let Connection { stream, unsent, exchange, .. } = &mut *connection;
@@ -154,6 +155,10 @@ impl EventLoop {
             connection.unsent = None;
             connection.exchange.subscriber.abandon_queue();
             shift(&self.counters.slow_subscribers, -1);
+        }
+        // No event tells of what came while nothing was read.
+        if was_held_back && !self.connections[id].waits(self.limits()) {
+            self.go_on_with_unread(id);
         }
         is_empty
     }

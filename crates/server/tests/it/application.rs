@@ -526,6 +526,31 @@ fn those_who_do_not_read_hold_no_more_than_the_limits() {
     until_idle(&server);
 }
 
+/// What is part of the program takes no memory, however many do not read it, and so it keeps nothing from others.
+#[test]
+fn pages_of_the_program_fill_no_queue() {
+    const PEERS: usize = 20;
+    let max = 2 << 20;
+    let (server, _) = start(1, false, |config| {
+        config.limits.max_send_buffer_bytes = Some(4096);
+        config.limits.max_queued_total_bytes = max;
+    });
+    let ask = |target: &str| {
+        let mut http = Http::connect(server.address());
+        SockRef::from(&http.socket).set_recv_buffer_size(2048).unwrap();
+        http.send(&format!("GET {target} HTTP/1.1\r\nHost: h\r\n\r\n"));
+        http
+    };
+    let mut waiting: Vec<Http> = (0..PEERS).map(|_| ask("/static")).collect();
+    until("all wait", || server.stats().slow_subscribers == PEERS as i64);
+    assert!(server.stats().queued_bytes > 4 * max as i64 && server.stats().closed_slow == 0, "{:?}", server.stats());
+    // Answers that were made count as before.
+    let made: Vec<Http> = (0..PEERS).map(|_| ask("/large?bytes=1000000")).collect();
+    until("there is no more room", || server.stats().closed_slow > 0);
+    drop(made);
+    assert!(waiting.pop().unwrap().response().body.as_bytes() == LARGE);
+}
+
 /// Reading a byte now and then does not keep an answer for ever.
 #[test]
 fn an_answer_is_taken_within_its_time() {

@@ -2,8 +2,12 @@
 
 use crate::harness::client::{Client, Frame, Kind, PUSHED};
 use crate::harness::http::Http;
-use crate::harness::{Subject, until};
+use crate::harness::{Subject, until, until_idle};
 use pushlab_server::{Config, Policy};
+use pushlab_wire::websocket::{Opcode, encode, handshake};
+use socket2::SockRef;
+use std::io::Write as _;
+use std::time::Duration;
 
 const TEXT_BYTES: usize = 50_000;
 const COUNT: usize = 1000;
@@ -17,7 +21,7 @@ fn start(policy: Policy, is_secure: bool) -> Subject {
         c.limits.max_send_buffer_bytes = Some(64 * 1024);
         // A stalled one is not closed for that here, but ends with its test.
         c.limits.max_history_messages = 10;
-        c.limits.drain_timeout = std::time::Duration::from_millis(200);
+        c.limits.drain_timeout = Duration::from_millis(200);
     })
 }
 
@@ -167,27 +171,125 @@ fn conflating(is_secure: bool) {
     assert_eq!((server.stats().closed_slow, server.stats().gaps), (0, 0));
 }
 
-/// Answers that nobody reads are bounded too.
+/// Replies that may wait for their peer, with one that was allowed when there was just room.
+const MAX_REPLIES: i64 = 64 * 1024 + TEXT_BYTES as i64 + 100;
+
+/// Messages that are answered by themselves, each told from the others.
+fn echoes(count: usize, bytes: usize) -> impl Iterator<Item = Vec<u8>> {
+    (0..count).map(move |n| {
+        let mut frame = Vec::new();
+        let text = format!("[\"echo\",\"{n} {}\"]", "x".repeat(bytes));
+        encode(&mut frame, Opcode::Text, text.as_bytes(), Some([0; 4]));
+        frame
+    })
+}
+
+fn expect_echo(client: &mut Client, n: usize) {
+    let frame = client.next();
+    assert!(matches!(&frame, Some(Frame::Echo(data)) if data.starts_with(&format!("\"{n} "))), "{n}: {frame:?}");
+}
+
+/// It is asked for nothing more until it has taken its replies, and then all that it has said is read.
 #[test]
-fn one_who_only_asks_is_closed() {
-    let server = start(Policy::DropOldest, false);
-    let client = Client::open(server.address(), Kind::WebSocket, "channel=a");
+fn one_who_only_asks_is_not_read_from() {
+    const ECHOES: usize = 500;
+    let server = start(Policy::Close, false);
+    let mut client = Client::open(server.address(), Kind::WebSocket, "channel=a");
+    let mut writer = client.socket().try_clone().unwrap();
     let mut http = Http::connect(server.address());
-    let echo = format!("[\"echo\",\"{}\"]", "x".repeat(TEXT_BYTES));
     std::thread::scope(|scope| {
-        // It writes until the server closes.
-        scope.spawn(|| {
-            let mut bytes = Vec::new();
-            pushlab_wire::websocket::encode(
-                &mut bytes,
-                pushlab_wire::websocket::Opcode::Text,
-                echo.as_bytes(),
-                Some([0; 4]),
-            );
-            while std::io::Write::write_all(&mut client.socket(), &bytes).is_ok() {}
-        });
-        until("it is closed", || server.stats().closed_slow == 1);
+        scope.spawn(move || echoes(ECHOES, TEXT_BYTES).for_each(|frame| writer.write_all(&frame).unwrap()));
+        until("replies wait", || server.stats().queued_bytes > 64 * 1024);
+        let is_asked = http.publish("a", "1");
+        let mut messages = Vec::new();
+        let mut next = 0;
+        while next < ECHOES {
+            let queued = server.stats().queued_bytes;
+            assert!(queued <= MAX_REPLIES, "{queued} bytes wait");
+            match client.next() {
+                Some(Frame::Message(_, offset, _)) => messages.push(offset),
+                Some(Frame::Echo(data)) if data.starts_with(&format!("\"{next} ")) => next += 1,
+                other => panic!("echo {next}: {other:?}"),
+            }
+        }
+        if messages.is_empty() {
+            messages.push(client.message().1);
+        }
+        assert_eq!(messages, [is_asked]);
     });
-    assert_eq!(http.get("/healthz").status, 200);
-    until("nothing is queued", || server.stats().queued_bytes == 0);
+    client.send("[\"ping\",7]");
+    assert_eq!(client.next(), Some(Frame::Pong(7)), "it goes on");
+    let stats = server.stats();
+    assert_eq!((stats.closed_slow, stats.closed_timeout, stats.queued_bytes, stats.slow_subscribers), (0, 0, 0, 0));
+}
+
+/// What stands sealed or in the working space of TLS is not forgotten.
+#[test]
+fn one_who_only_asks_is_not_read_from_over_tls() {
+    const ECHOES: usize = 120;
+    const BYTES: usize = 4000;
+    let server = Subject::start_either(true, 1, |c| c.limits.max_send_buffer_bytes = Some(4096));
+    let mut client = Client::open(server.dial(true), Kind::WebSocket, "channel=a");
+    SockRef::from(client.socket()).set_recv_buffer_size(2048).unwrap();
+    let texts = (0..ECHOES).map(|n| format!("[\"echo\",\"{n} {}\"]", "x".repeat(BYTES)));
+    texts.for_each(|text| client.send(&text));
+    until("replies wait", || server.stats().queued_bytes > 64 * 1024);
+    for n in 0..ECHOES {
+        let queued = server.stats().queued_bytes;
+        assert!(queued <= 64 * 1024 + BYTES as i64 + 100, "{queued} bytes wait");
+        expect_echo(&mut client, n);
+    }
+    assert_eq!((server.stats().closed_slow, server.stats().queued_bytes), (0, 0));
+}
+
+/// An endless stream of messages to `/echo` of which nothing comes back takes no more memory than other replies, and its
+/// connection ends when it has taken nothing for too long.
+#[test]
+fn an_endless_echo_that_nobody_reads_ends() {
+    let server = Subject::start(1, |c| {
+        c.echoes = true;
+        c.limits.max_send_buffer_bytes = Some(64 * 1024);
+        c.limits.write_timeout = Duration::from_millis(300);
+        // Neither by its silence nor by what is queued for it.
+        c.limits.heartbeat = Duration::from_millis(100);
+        c.limits.max_queue_bytes = 64 << 20;
+    });
+    let mut http = Http::connect(server.address());
+    let mut request = Vec::new();
+    handshake::encode_request(&mut request, "h", "/echo", [7; 16]);
+    http.try_send(&request).unwrap();
+    assert_eq!(http.head_of_response().status, 101);
+    let mut writer = http.socket.try_clone().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || echoes(usize::MAX, TEXT_BYTES).all(|frame| writer.write_all(&frame).is_ok()));
+        until("it is closed", || {
+            let stats = server.stats();
+            assert!(stats.queued_bytes <= MAX_REPLIES, "{} bytes wait", stats.queued_bytes);
+            stats.closed_timeout == 1
+        });
+    });
+    assert_eq!(server.stats().closed_slow, 0);
+    until_idle(&server);
+}
+
+/// Deliveries are not what it has asked for: who does not take them may publish and unsubscribe all the same.
+#[test]
+fn a_slow_subscriber_is_read_from() {
+    const LARGE_BYTES: usize = 400_000;
+    let server = Subject::start(1, |c| {
+        c.limits.max_send_buffer_bytes = Some(64 * 1024);
+        c.limits.max_queue_bytes = 64 << 20;
+        c.limits.max_body_bytes = 1 << 20;
+        c.limits.drain_timeout = Duration::from_millis(200);
+    });
+    let mut slow = Client::open(server.address(), Kind::WebSocket, "channel=a");
+    let mut witness = Client::open(server.address(), Kind::Sse, "channel=b");
+    let mut http = Http::connect(server.address());
+    let text = format!("\"{}\"", "x".repeat(LARGE_BYTES));
+    while server.stats().queued_bytes < 4 * LARGE_BYTES as i64 {
+        http.publish("a", &text);
+    }
+    let asked = ["[\"unsub\",\"a\"]", "[\"pub\",\"b\",1]", "[\"pub\",\"b\",2]"];
+    asked.into_iter().for_each(|text| slow.send(text));
+    assert_eq!([witness.message().2, witness.message().2], ["1", "2"]);
 }

@@ -16,8 +16,8 @@ use std::time::Duration;
 /// A channel that was asked for, and why it is refused.
 pub(super) type RefusedChannel = (String, Refusal);
 
-/// What checking a token counts as, in bytes to compress: some 30 to 100 µs.
-const TOKEN_WORK_BYTES: usize = 16 * 1024;
+/// What checking a signature counts as, in bytes to compress: some 30 to 100 µs.
+const SIGNATURE_WORK_BYTES: usize = 24 * 1024;
 
 impl Exchange {
     /// Who uses the connection, if an access file says who may do what.
@@ -34,9 +34,10 @@ impl Exchange {
     pub(super) fn admit(&mut self, head: &RequestHead<'_, '_>, cx: &mut Context<'_>) -> Result<(), Refusal> {
         if cx.rules.gate.access.is_some() {
             // Checked once for each token, but whoever sends another each time is to take no more than their turn.
-            cx.output.coded_bytes += TOKEN_WORK_BYTES;
-            let person = cx.rules.gate.person(head, cx.time.unix_s)?;
-            self.standing = person.map(|person| Box::new(Standing::new(person)));
+            let mut checks = 0;
+            let person = cx.rules.gate.person(head, cx.time.unix_s, &mut checks);
+            cx.output.coded_bytes += checks * SIGNATURE_WORK_BYTES;
+            self.standing = person?.map(|person| Box::new(Standing::new(person)));
         }
         Ok(())
     }
@@ -193,8 +194,10 @@ impl Exchange {
             let text = "this server asks for no token: it has no access file";
             return self.say_error(ErrorCode::BadFrame, text, cx);
         };
-        cx.output.coded_bytes += TOKEN_WORK_BYTES;
-        let person = match access.person(token, cx.time.unix_s) {
+        let mut checks = 0;
+        let person = access.check(token, cx.time.unix_s, &mut checks);
+        cx.output.coded_bytes += checks * SIGNATURE_WORK_BYTES;
+        let person = match person {
             Ok(person) => person,
             Err(error) => {
                 let (code, text) = refusal_of_token(error);
@@ -232,5 +235,30 @@ impl Exchange {
         // Fewer are never refused.
         let _ = self.count_subscriptions(cx);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::Server;
+    use pushlab_access::{Access, LiveAccess};
+    use std::sync::Arc;
+
+    const RULES: &str = "[token]\n[[token.key]]\nalgorithm = \"HS256\"\nfile = \"secret\"\n[[rule]]\nwho = \"everybody\"\n\
+                         channels = [\"*\"]\nmay = [\"subscribe\"]\n";
+
+    #[test]
+    fn who_shows_a_token_pays_for_checking_it() {
+        let mut secret = |_: &str| Ok(b"0123456789abcdef0123456789abcdef".to_vec());
+        let access = Access::read(RULES, "access.toml", &mut secret).unwrap();
+        for (token, status, work) in [("", "200", 0), ("Authorization: Bearer a.b.c\r\n", "401", SIGNATURE_WORK_BYTES)]
+        {
+            let mut server = Server::new();
+            server.rules.gate.access = Some(Arc::new(LiveAccess::new(access.clone())));
+            let (said, _) = server.receive(format!("POST /echo HTTP/1.1\r\nHost: a\r\n{token}\r\n").as_bytes());
+            assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{said}");
+            assert_eq!(server.output.coded_bytes, work, "{token}");
+        }
     }
 }

@@ -144,6 +144,7 @@ impl Exchange {
             replay.messages.iter().for_each(|message| framing.message(out, message));
         });
         cx.output.counts.sent += missed.messages.len() as u64;
+        cx.output.is_delivery = true;
         self.subscriber.seen = missed.up_to;
         self.subscriber.is_catching_up = !missed.is_whole;
         if missed.is_whole { Effect::Receive } else { Effect::Nothing }

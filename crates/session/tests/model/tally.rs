@@ -25,6 +25,8 @@ pub enum Happening {
     /// A frame of which the socket took only a part.
     BegunFrame,
     HeldPoll,
+    /// Frames that were not looked at before replies to others had been taken.
+    HoldingBack,
     /// The head of an answer over HTTP/2.
     Http2Answer,
     /// A delivery that was compressed.
@@ -37,7 +39,7 @@ pub enum Happening {
     Restart,
 }
 
-const EVENTS: [Happening; 22] = [
+const EVENTS: [Happening; 23] = [
     Happening::Delivery,
     Happening::Gap,
     Happening::Reply,
@@ -53,6 +55,7 @@ const EVENTS: [Happening; 22] = [
     Happening::Merged,
     Happening::BegunFrame,
     Happening::HeldPoll,
+    Happening::HoldingBack,
     Happening::Http2Answer,
     Happening::Compressed,
     Happening::LateAnswer,

@@ -92,6 +92,7 @@ impl World {
                 policy,
             },
             splits_events: rng.u32(..4) == 0,
+            max_unread_replies_bytes: one_of(&mut rng, [0, 50, 500, 64 * 1024]),
             read_buffer_bytes: one_of(&mut rng, [256, 64 * 1024]),
             max_work: one_of(&mut rng, [2, 256]),
         };

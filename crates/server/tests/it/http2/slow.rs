@@ -129,6 +129,42 @@ fn a_stream_that_takes_nothing_for_long_is_reset_alone() {
     flood(&http2, &mut witness);
 }
 
+/// Nor is a stream read from whose replies are not: its window stays shut, and that of its connection open.
+#[test]
+fn a_stream_whose_echoes_are_not_read_is_not_read_from() {
+    // More than the client's window and what may wait, and less than that and the server's window, of which up to a half
+    // is given back later than it is used.
+    const ECHOES: usize = 40;
+    const BYTES: usize = 4000;
+    for is_secure in [false, true] {
+        let server = Subject::start_either(is_secure, 1, |_| {});
+        let http2 = Http2::connect(&server, is_secure);
+        let mut client = Client::open(http2.streams(), Kind::WebSocket, "channel=a");
+        client.stream().hold();
+        for n in 0..ECHOES {
+            client.send(&format!("[\"echo\",\"{n} {}\"]", "x".repeat(BYTES)));
+        }
+        let mut witness = Client::open(http2.streams(), Kind::WebSocket, "channel=a");
+        until("replies wait", || server.stats().queued_bytes > 64 * 1024);
+        // What it said last has come by then, since it is of the same connection.
+        witness.send("[\"ping\",1]");
+        assert_eq!(witness.next(), Some(Frame::Pong(1)));
+        let queued = server.stats().queued_bytes;
+        assert!(queued <= 64 * 1024 + BYTES as i64 + 100, "{queued} bytes wait");
+        client.stream().release();
+        for n in 0..ECHOES {
+            let frame = client.next();
+            assert!(
+                matches!(&frame, Some(Frame::Echo(data)) if data.starts_with(&format!("\"{n} "))),
+                "{n}: {frame:?}"
+            );
+        }
+        client.send("[\"ping\",2]");
+        assert_eq!(client.next(), Some(Frame::Pong(2)));
+        assert_eq!((server.stats().closed_slow, server.stats().queued_bytes), (0, 0));
+    }
+}
+
 /// A peer that reads nothing at all is let go as a whole.
 fn one_who_does_not_read(policy: Policy, change: impl FnOnce(&mut Config)) {
     let server = start(policy, false, |c| {

@@ -74,13 +74,19 @@ impl EventLoop {
         }
         let is_taken = !connection.has_queued();
         let next = self.step(id, |exchange, cx| exchange.answered(is_taken, cx));
-        let connection = self.at(id);
-        if !is_taken {
+        if is_taken {
+            self.go_on_with_unread(id);
+        } else {
             self.begin_taking(id);
-        } else if std::mem::take(&mut connection.has_unread) || !connection.carry.is_empty() {
-            self.unfinished.push(id);
         }
         Some(next)
+    }
+
+    pub(super) fn go_on_with_unread(&mut self, id: usize) {
+        let connection = self.at(id);
+        if std::mem::take(&mut connection.has_unread) || !connection.carry.is_empty() {
+            self.unfinished.push(id);
+        }
     }
 
     pub(super) fn say(&mut self, id: usize) {
@@ -98,6 +104,11 @@ impl EventLoop {
             }
             bytes.clear();
             self.output.bytes = bytes;
+        }
+        if std::mem::take(&mut self.output.is_delivery)
+            && let Some(unsent) = &mut self.at(id).unsent
+        {
+            unsent.note_deliveries();
         }
         let (patience, _) = (self.output.patience.take(), self.output.transport.take());
         if !self.at(id).is_open() {
@@ -196,9 +207,8 @@ impl EventLoop {
         };
         self.act(id, effect);
         let connection = self.at(id);
-        let is_free = connection.is_open() && !connection.exchange.is_busy();
-        if is_free && (std::mem::take(&mut connection.has_unread) || !connection.carry.is_empty()) {
-            self.unfinished.push(id);
+        if connection.is_open() && !connection.exchange.is_busy() {
+            self.go_on_with_unread(id);
         }
     }
 

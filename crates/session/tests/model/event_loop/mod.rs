@@ -84,6 +84,14 @@ impl Connection {
     fn has_queued(&self) -> bool {
         self.unsent.is_some() || self.exchange.subscriber.has_queued()
     }
+
+    fn is_held_back(&self, max_bytes: usize) -> bool {
+        self.unsent.as_ref().is_some_and(|unsent| unsent.replies() > max_bytes)
+    }
+
+    fn waits(&self, max_bytes: usize) -> bool {
+        self.exchange.is_busy() || self.is_held_back(max_bytes)
+    }
 }
 
 /// Limits that the session does not know.
@@ -91,6 +99,7 @@ impl Connection {
 pub struct Limits {
     pub queue: QueueRules,
     pub splits_events: bool,
+    pub max_unread_replies_bytes: usize,
     pub read_buffer_bytes: usize,
     /// Work done for one connection in one turn.
     pub max_work: u32,
@@ -294,6 +303,7 @@ impl EventLoop {
         let now = self.now;
         let nanoseconds = |d: Duration| d.as_nanos() as u64;
         let (write_timeout, heartbeat) = (self.rules.write_timeout, self.rules.heartbeat);
+        let max_unread = self.limits.max_unread_replies_bytes;
         let connection = self.at(id);
         let has_queued = connection.has_queued();
         let is_taking = |since: u64, d: Duration| has_queued && now.saturating_sub(since) < nanoseconds(d);
@@ -311,7 +321,8 @@ impl EventLoop {
                 let silence = Silence {
                     has_queued,
                     has_partial: !connection.carry.is_empty(),
-                    is_long: now.saturating_sub(last_sign) >= 2 * nanoseconds(heartbeat),
+                    is_long: now.saturating_sub(last_sign) >= 2 * nanoseconds(heartbeat)
+                        && !connection.is_held_back(max_unread),
                 };
                 let effect = self.step(id, |exchange, cx| exchange.expire(silence, cx));
                 self.act(id, effect);

@@ -1,6 +1,7 @@
 //! From a connection to the exchange whose bytes come on it: as `reading.rs` of the server.
 
 use super::{EventLoop, Stage};
+use crate::tally::Happening;
 use pushlab_session::exchange::Exchange;
 use pushlab_wire::fields::FieldList;
 use std::io;
@@ -24,10 +25,11 @@ impl EventLoop {
         if ready.is_writable {
             self.flush(id);
         }
+        let max_unread = self.limits.max_unread_replies_bytes;
         let connection = self.at(id);
         connection.has_ended |= ready.is_read_closed;
         if (ready.is_readable || ready.is_read_closed) && !connection.is_gone() {
-            if connection.exchange.is_busy() && !ready.is_error {
+            if connection.waits(max_unread) && !ready.is_error {
                 connection.has_unread = true;
                 return;
             }
@@ -127,8 +129,14 @@ impl EventLoop {
     fn process(&mut self, id: usize, bytes: &mut [u8]) -> usize {
         let mut at = 0;
         while at < bytes.len() && self.work_left > 0 {
-            if !self.at(id).is_open() {
+            let max_unread = self.limits.max_unread_replies_bytes;
+            let connection = self.at(id);
+            if !connection.is_open() {
                 return bytes.len();
+            }
+            if connection.is_held_back(max_unread) {
+                self.tally.count(Happening::HoldingBack);
+                break;
             }
             let (used, effect) = self.step(id, |exchange, cx| exchange.receive(&mut bytes[at..], cx));
             self.act(id, effect);
@@ -159,10 +167,11 @@ impl EventLoop {
         if !self.at(id).carry.is_empty() {
             self.take_in(id, &mut []);
         }
+        let max_unread = self.limits.max_unread_replies_bytes;
         let connection = self.at(id);
         if connection.is_gone() || connection.is_behind {
             // What is behind stands among the unfinished again.
-        } else if connection.exchange.is_busy() {
+        } else if connection.waits(max_unread) {
             connection.has_unread = true;
         } else {
             self.read(id);

@@ -73,10 +73,12 @@ impl EventLoop {
 
     fn write_queued(&mut self, id: usize) -> bool {
         let (epoch, splits, now) = (self.epoch, self.limits.splits_events, self.now);
+        let max_unread = self.limits.max_unread_replies_bytes;
         let connection = self.connections[id].as_mut().expect("it stays in its place until the end of the turn");
         if connection.is_gone() || !connection.has_queued() {
             return false;
         }
+        let was_held_back = connection.is_held_back(max_unread);
         let framing = connection.exchange.framing_out();
         let Connection { socket, unsent, exchange, .. } = &mut *connection;
         let result = exchange.subscriber.flush(socket, unsent, framing, epoch, splits, &mut self.out);
@@ -90,6 +92,9 @@ impl EventLoop {
         if flushed.is_empty {
             connection.unsent = None;
             connection.exchange.subscriber.abandon_queue();
+        }
+        if was_held_back && !connection.waits(max_unread) {
+            self.go_on_with_unread(id);
         }
         flushed.is_empty
     }
