@@ -15,6 +15,7 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     let campaign = match error.downcast_ref::<CampaignError>() {
         Some(CampaignError::Workplace(WorkplaceError::Folder { .. })) => return ExitCode::ResultsUnwritable,
         Some(CampaignError::Check(CheckError::Plan { .. } | CheckError::Subject(_))) => return ExitCode::BadExperiment,
+        Some(CampaignError::Check(CheckError::Room { .. })) => return ExitCode::MachineCheckFailed,
         Some(CampaignError::Search(_)) => return ExitCode::Usage,
         Some(CampaignError::Archive(archive)) => Some(archive),
         _ => match error.downcast_ref::<StoredError>() {

@@ -82,11 +82,29 @@ impl Experiment {
             return Err("compression_from must be at least 1; leave it out for no compression".to_owned());
         }
         self.variants.iter().try_for_each(|variant| check_name("variants", &variant.name))?;
+        self.check_variants()?;
         self.check_pages()?;
         self.check_networks()?;
         self.check_rates()?;
         margins::check(&self.margins)?;
         self.check_reporting()
+    }
+
+    /// A variant that is for a point which the experiment does not have would never be measured there.
+    fn check_variants(&self) -> Result<(), String> {
+        let beyond = |own: &[u32], all: &[u32]| own.iter().copied().find(|value| !all.contains(value));
+        for variant in &self.variants {
+            for (what, unknown) in [
+                ("clients", beyond(&variant.clients, &self.clients)),
+                ("deliveries_per_s", beyond(&variant.deliveries_per_s, &self.deliveries_per_s)),
+                ("payload_bytes", beyond(&variant.payload_bytes, &self.payload_bytes)),
+            ] {
+                if let Some(value) = unknown {
+                    return Err(format!("variant {}: {value} is none of the experiment's {what}", variant.name));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Refuses what foreign subjects cannot do.

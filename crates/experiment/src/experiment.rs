@@ -4,10 +4,11 @@ use crate::cell::{Cell, SlowPolicy};
 use crate::offers::{self, Find, Offer, Offers};
 use crate::subject::{OURS, name_of};
 use crate::traffic;
+use crate::variant::Variant;
 use crate::written::{ExperimentError, MAX_RUNS, Written};
 use pushlab_wire::transport::Transport;
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::{Deref, DerefMut};
 
 /// What cells have in common that go side by side: clients, rate and size, and where all go at once, also the server and
@@ -75,13 +76,14 @@ impl Experiment {
         named.any(|text| self.offers.of(text).is_some_and(|offer| offer.is_external))
     }
 
+    fn variant(&self, name: Option<&str>) -> Option<&Variant> {
+        self.variants.iter().find(|known| Some(known.name.as_str()) == name)
+    }
+
     /// Whether a subject offers a transport, what a variant's scenario needs, and what is asked for of TLS, compression, polls
     /// for the newest message and clients in a browser's pages.
     fn is_offered(&self, subject: &str, transport: Transport, variant: Option<&str>) -> bool {
-        let variant = self.variants.iter().find(|known| Some(known.name.as_str()) == variant);
-        if variant.is_some_and(|variant| !variant.transports.is_empty() && !variant.transports.contains(&transport)) {
-            return false;
-        }
+        let variant = self.variant(variant);
         let scenario = variant.and_then(|variant| variant.scenario.as_ref()).unwrap_or(&self.scenario);
         let has_tls = variant.and_then(|variant| variant.sockets.as_ref()).is_some_and(|sockets| sockets.tls);
         let own = self.compression_from;
@@ -110,7 +112,7 @@ impl Experiment {
     pub fn runs(&self) -> usize {
         let most = self.cells_max();
         let has_foreign = self.subjects.iter().any(|text| text != OURS && !text.contains('='));
-        let has_choice = has_foreign || self.variants.iter().any(|variant| !variant.transports.is_empty());
+        let has_choice = has_foreign || self.variants.iter().any(Variant::leaves_out);
         let cells = if has_choice && most <= MAX_RUNS { self.cells().len() } else { most };
         cells.saturating_mul(self.repeats as usize)
     }
@@ -133,11 +135,12 @@ impl Experiment {
                 for (variant, network) in
                     traffics.clone().filter(|(variant, _)| self.is_offered(subject, transport, variant.as_deref()))
                 {
+                    let own = self.variant(variant.as_deref());
                     for &policy in offers::policies(offer, &self.policies) {
                         for (&deliveries_per_s, &payload_bytes) in
                             rates.iter().flat_map(|rate| sizes.iter().map(move |size| (rate, size)))
                         {
-                            cells.extend(self.clients.iter().map(|&clients| Cell {
+                            let all = self.clients.iter().map(|&clients| Cell {
                                 experiment: self.name.clone(),
                                 subject: name.to_owned(),
                                 transport,
@@ -147,7 +150,8 @@ impl Experiment {
                                 clients,
                                 deliveries_per_s,
                                 payload_bytes,
-                            }));
+                            });
+                            cells.extend(all.filter(|cell| own.is_none_or(|own| own.is_for(cell))));
                         }
                     }
                 }
@@ -159,7 +163,7 @@ impl Experiment {
     /// The experiment as it is for one cell: variant, rate and size applied.
     pub fn at(&self, cell: &Cell) -> Self {
         let mut own = self.written.clone();
-        if let Some(variant) = self.variants.iter().find(|v| Some(&v.name) == cell.variant.as_ref()).cloned() {
+        if let Some(variant) = self.variant(cell.variant.as_deref()).cloned() {
             own.scenario = variant.scenario.unwrap_or(own.scenario);
             own.content = variant.content.unwrap_or(own.content);
             own.shape = variant.shape.unwrap_or(own.shape);
@@ -206,9 +210,12 @@ impl Experiment {
 
     /// How long all runs take about, ms.
     pub fn whole_ms(&self) -> u64 {
-        let together: usize = self.sizes_beside().iter().map(|size| size - 1).sum();
-        let alone = self.runs().saturating_sub(together * self.repeats as usize);
-        self.whole_run_ms().saturating_mul(alone as u64)
+        let mut beside = HashSet::new();
+        let cells = self.cells();
+        // Of those that go side by side the first stands for all.
+        let alone = cells.iter().filter(|&cell| self.beside(cell).is_none_or(|place| beside.insert(place)));
+        let once_ms = alone.map(|cell| self.whole_run_ms(cell.clients)).fold(0, u64::saturating_add);
+        once_ms.saturating_mul(u64::from(self.repeats))
     }
 
     /// How many runs it is with every subject installed, and how long they take about: `72 runs, 1 h 7 min`.
@@ -233,7 +240,6 @@ mod tests {
     use super::*;
 
     use crate::prober_choice::default_prober;
-    use crate::variant::Variant;
     use crate::written::{MAX_NAME_BYTES, MAX_PHASE_MS};
     use pushlab_workload::payload::Content;
     use pushlab_workload::plan::RequestHeaders;
@@ -396,6 +402,52 @@ mod tests {
         let plain = |transport| (transport, "plain".to_owned());
         assert_eq!(others(r#"{ kind = "storm", missed = 10, payload_bytes = 71 }"#), [plain(Transport::Sse)]);
         assert_eq!(others(r#"{ kind = "idle" }"#), [plain(Transport::WebSocket), plain(Transport::Sse)]);
+    }
+
+    #[test]
+    fn a_variant_may_be_for_a_part_of_the_matrix() {
+        let read = |variant: &str| {
+            let axes = "subjects = [\"pushlab\", \"other=a\"]\ndeliveries_per_s = [1, 2]\npayload_bytes = [50, 500]";
+            let text = format!("{axes}\nvariants = [{{ name = \"whole\" }}, {{ name = \"part\", {variant} }}]{SMALL}");
+            parse(&text, None, "file.toml").map_err(|error| error.to_string())
+        };
+        let of = |variant: &str| {
+            let experiment = read(variant).unwrap();
+            let cells = experiment.cells();
+            assert_eq!(experiment.runs(), 3 * cells.len());
+            cells.into_iter().filter(|cell| cell.variant.as_deref() == Some("part")).collect::<Vec<_>>()
+        };
+        // Two subjects, transports, numbers of clients, rates and sizes.
+        assert_eq!(of("headers = \"browser\"").len(), 32);
+        let parts: [(&str, fn(&Cell) -> bool); 5] = [
+            ("subjects = [\"other\"]", |cell| cell.subject == "other"),
+            ("transports = [\"sse\"]", |cell| cell.transport == Transport::Sse),
+            ("clients = [2]", |cell| cell.clients == 2),
+            ("deliveries_per_s = [1]", |cell| cell.deliveries_per_s == Some(1)),
+            ("payload_bytes = [500]", |cell| cell.payload_bytes == Some(500)),
+        ];
+        for (part, is_meant) in parts {
+            let cells = of(part);
+            assert!(cells.len() == 16 && cells.iter().all(is_meant), "{part}");
+        }
+        assert_eq!(
+            of("clients = [1], payload_bytes = [50], deliveries_per_s = [2], subjects = [\"pushlab\"]").len(),
+            2
+        );
+        assert!(of("subjects = [\"gone\"]").is_empty(), "--subject may have taken it out");
+        let refused = read("clients = [3]").unwrap_err();
+        assert!(refused.contains("variant part: 3 is none of the experiment's clients"), "{refused}");
+    }
+
+    #[test]
+    fn what_connecting_takes_counts_where_it_is_long() {
+        let whole_ms = |clients: &str| {
+            let text = SMALL.replace("[1, 2]", clients).replace("[\"websocket\", \"sse\"]", "[\"sse\"]");
+            parse(&text, None, "small").unwrap().whole_ms()
+        };
+        // Three times the phases, and 0.7 s for little; 2,000 a second connect.
+        assert_eq!(whole_ms("[2]"), 3 * (100 + 700));
+        assert_eq!(whole_ms("[2, 200000]"), 3 * (100 + 700) + 3 * (100 + 100_000));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Variants of an experiment's traffic.
 
+use crate::cell::Cell;
 use crate::polling::Polling;
 use pushlab_wire::transport::Transport;
 use pushlab_workload::payload::Content;
@@ -18,6 +19,18 @@ pub struct Variant {
     /// Transports that it is for; all of the experiment's by default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transports: Vec<Transport>,
+    /// Names of the subjects that it is for; all of the experiment's by default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subjects: Vec<String>,
+    /// Numbers of clients that it is for; all of the experiment's by default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clients: Vec<u32>,
+    /// Rates that it is for; all of the experiment's by default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deliveries_per_s: Vec<u32>,
+    /// Sizes that it is for; all of the experiment's by default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub payload_bytes: Vec<u32>,
     /// The traffic.
     #[serde(default)]
     pub scenario: Option<Scenario>,
@@ -63,11 +76,34 @@ pub struct Variant {
 }
 
 impl Variant {
-    /// Whether it is the experiment as it is, but for transports that it leaves out.
+    /// Whether a point of the matrix is one that it is for.
+    pub(crate) fn is_for(&self, cell: &Cell) -> bool {
+        fn is_among<T: PartialEq>(list: &[T], value: Option<&T>) -> bool {
+            list.is_empty() || value.is_none_or(|value| list.contains(value))
+        }
+        is_among(&self.transports, Some(&cell.transport))
+            && is_among(&self.subjects, Some(&cell.subject))
+            && is_among(&self.clients, Some(&cell.clients))
+            && is_among(&self.deliveries_per_s, cell.deliveries_per_s.as_ref())
+            && is_among(&self.payload_bytes, cell.payload_bytes.as_ref())
+    }
+
+    /// Whether it is for less than the whole matrix.
+    pub(crate) fn leaves_out(&self) -> bool {
+        let Self { transports, subjects, clients, deliveries_per_s, payload_bytes, .. } = self;
+        let is_any_named = !transports.is_empty() || !subjects.is_empty() || !clients.is_empty();
+        is_any_named || !deliveries_per_s.is_empty() || !payload_bytes.is_empty()
+    }
+
+    /// Whether it is the experiment as it is, but for points of the matrix that it leaves out.
     pub fn changes_nothing(&self) -> bool {
         let Self {
             name: _,
             transports: _,
+            subjects: _,
+            clients: _,
+            deliveries_per_s: _,
+            payload_bytes: _,
             scenario,
             content,
             shape,

@@ -33,7 +33,7 @@ pub const MAX_NAME_BYTES: usize = 64;
 /// Shortest warm-up at whose end it is tested whether the subject is steady, ms: ten windows of a second, what is cut
 /// off at both ends, and what a busy machine tells late.
 pub const WARM_UP_TESTED_MIN_MS: u64 = 15_000;
-/// Starting, connecting and stopping, per run, beside its phases, ms.
+/// Starting, connecting and stopping, per run, beside its phases, ms, where clients are few.
 const RUN_OVERHEAD_MS: u64 = 700;
 
 /// An experiment: subjects × transports × variants × networks × policies × clients × rates × sizes, repeated.
@@ -467,9 +467,10 @@ impl Written {
         self.baseline_ms + p.idle_ms + self.warm_up_ms() + self.load_ms() + p.after_ms
     }
 
-    /// How long a run takes about, its subject's start and end included, ms.
-    pub fn whole_run_ms(&self) -> u64 {
-        self.run_ms() + RUN_OVERHEAD_MS
+    /// How long a run of so many clients takes about, its subject's start and end and the connecting included, ms.
+    pub fn whole_run_ms(&self, clients: u32) -> u64 {
+        let connecting_ms = u64::from(clients) * 1_000 / u64::from(self.connect_rate.max(1));
+        self.run_ms() + RUN_OVERHEAD_MS.max(connecting_ms)
     }
 }
 

@@ -1,19 +1,17 @@
 //! What cannot be carried out here, found out before anything runs.
 
+use crate::fit::{Unfit, check_cell};
 use crate::pinning::{Pinning, PinningError};
-use crate::planned::plan_of;
 use pushlab_experiment::{Experiment, Proxy, Written};
 use pushlab_fleet::browser;
 use pushlab_link::rights;
-use pushlab_os::limits;
-use pushlab_record::PlannedRun;
+use pushlab_probe::machine::{Check, Room};
 use pushlab_report::LeftOut;
 use pushlab_subjects::install::Cache;
 use pushlab_subjects::named::Named;
 use pushlab_subjects::proxy::find_nginx;
 use pushlab_workload::plan::ClientsIn;
 use pushlab_workload::plan_checks::BadPlan;
-use pushlab_workload::roles::Roles;
 use std::time::{Duration, Instant};
 
 /// Why an experiment cannot be carried out on this machine.
@@ -26,6 +24,14 @@ pub enum CheckError {
         cell: String,
         /// Why.
         source: Box<BadPlan>,
+    },
+    /// A cell for whose clients this machine has no room.
+    #[error("{cell}: {}: {}. {} Try: {}", .check.name, .check.found, .check.why, .check.fix)]
+    Room {
+        /// Which.
+        cell: String,
+        /// What is missing.
+        check: Box<Check>,
     },
     /// No subject is left.
     #[error("nothing can be measured: {}", .0.iter().map(|out| out.reason.as_str()).collect::<Vec<_>>().join("; "))]
@@ -112,13 +118,14 @@ pub fn check_plans(experiments: &[Experiment], cores: usize) -> Result<(), Check
 /// What is to be said of each cell, found out as it is asked for.
 fn check_each(experiments: &[Experiment], cores: usize) -> impl Iterator<Item = Result<(), CheckError>> {
     let cells = experiments.iter().flat_map(|experiment| experiment.cells().into_iter().map(move |c| (experiment, c)));
-    cells.map(move |(experiment, cell)| {
-        let label = cell.label();
-        let planned = PlannedRun { order: 1, repeat: 1, seed: 1, cell };
-        let plan = plan_of(&planned, &experiment.at(&planned.cell), cores);
-        let plan = plan.map_err(CheckError::Subject)?;
-        let is_good = Roles::of(&plan, limits::descriptors().soft).map(drop);
-        is_good.map_err(|source| CheckError::Plan { cell: label, source: Box::new(source) })
+    let room = Room::read();
+    cells.map(move |(experiment, own)| {
+        let cell = own.label();
+        check_cell(&experiment.at(&own), own, cores, &room).map_err(|unfit| match unfit {
+            Unfit::Subject(why) => CheckError::Subject(why),
+            Unfit::Plan(source) => CheckError::Plan { cell, source },
+            Unfit::Room(check) => CheckError::Room { cell, check: Box::new(check) },
+        })
     })
 }
 

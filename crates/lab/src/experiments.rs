@@ -47,7 +47,8 @@ pub fn load(name: &str, profile: Option<&str>) -> Result<Experiment, LoadError> 
 /// The same with these subjects in place of its own, if there are any.
 fn load_of(name: &str, profile: Option<&str>, subjects: &[String]) -> Result<Experiment, LoadError> {
     let written = |text: &str| -> Result<Experiment, ExperimentError> {
-        let mut written = Written::read(text, profile, name)?;
+        let is_own = |profile: &&str| *profile != FULL || Written::profiles(text).iter().any(|own| own == FULL);
+        let mut written = Written::read(text, profile.filter(is_own), name)?;
         if !subjects.is_empty() {
             written.subjects = subjects.to_vec();
         }
@@ -70,7 +71,7 @@ pub fn deprecations(name: &str) -> Vec<String> {
     text.map_or_else(Vec::new, |text| Written::deprecations(&text))
 }
 
-/// What stands for an experiment as its file is, where a profile is the default.
+/// What stands for the whole of an experiment: a profile of this name where its file has one, else the file as it is.
 pub const FULL: &str = "full";
 
 /// The experiments of a suite, a preset or a file, and what to call their campaign.
@@ -84,14 +85,13 @@ pub fn load_all_of(
     profile: Option<&str>,
     subjects: &[String],
 ) -> Result<(String, Vec<Experiment>), LoadError> {
-    let of_file = profile.filter(|profile| *profile != FULL);
     if let Some(suite) = SUITES.iter().find(|suite| suite.name == name) {
-        let own = if profile.is_some() { of_file } else { suite.profile };
+        let own = profile.or(suite.profile);
         let experiments: Result<Vec<Experiment>, LoadError> =
             suite.presets.iter().map(|preset| load_of(preset, own, subjects)).collect();
         return Ok((campaign_name(name, profile), experiments?));
     }
-    let experiment = load_of(name, of_file, subjects)?;
+    let experiment = load_of(name, profile, subjects)?;
     Ok((campaign_name(&experiment.name, profile), vec![experiment]))
 }
 
@@ -151,6 +151,8 @@ mod tests {
         assert!(name == "transports-full" && whole > short.1, "{name} {whole}");
         let same = |profile| load_all("tangen-chat", profile).unwrap().1.remove(0);
         assert_eq!(same(Some(FULL)), same(None));
+        let whole = load_all("cometd-load", Some(FULL)).unwrap().1.remove(0);
+        assert!(whole.clients.iter().max() > load("cometd-load", None).unwrap().clients.iter().max(), "its own");
     }
 
     fn experiment(changes: &str) -> Result<Experiment, String> {

@@ -19,6 +19,7 @@ mod certificate;
 mod checks;
 mod counter_reader;
 pub mod experiments;
+mod fit;
 mod header;
 mod link_watch;
 pub mod live;
@@ -40,6 +41,7 @@ mod workplace;
 
 pub use campaign::{Campaign, CampaignError, Ended, Observer, Start};
 pub use checks::{CheckError, check_experiments, leave_out_missing};
+pub use fit::check_clients;
 pub use live::{Live, LiveError, LiveState, Watched};
 pub use pinning::{check_pinning, on_load_cores};
 pub use probes::Usage;

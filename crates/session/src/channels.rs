@@ -41,9 +41,10 @@ impl ChannelSet {
         self.0.lines().count()
     }
 
-    /// The channels.
-    pub fn channels(&self) -> Vec<Channel> {
-        self.0.lines().map(|name| Channel::parse(name).expect("a set holds names that were checked")).collect()
+    /// The channels: each as it is `known`, so that its text is in memory once, or else anew.
+    pub fn channels(&self, known: impl Fn(&str) -> Option<Channel>) -> Vec<Channel> {
+        let anew = |name| Channel::parse(name).expect("a set holds names that were checked");
+        self.0.lines().map(|name| known(name).unwrap_or_else(|| anew(name))).collect()
     }
 }
 
@@ -56,9 +57,9 @@ mod tests {
         let mut set = ChannelSet::default();
         set.fill(&mut ["b", "a", "b"]).unwrap();
         assert_eq!(set.as_str(), "a\nb\n");
-        assert_eq!(set.channels().iter().map(Channel::as_str).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(set.channels(|_| None).iter().map(Channel::as_str).collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(set.fill(&mut ["a b", "c"]), Err(BadChannel));
         assert_eq!(set.fill(&mut ["c\nd"]), Err(BadChannel));
-        assert_eq!((set.as_str(), set.channels().len()), ("", 0));
+        assert_eq!((set.as_str(), set.channels(|_| None).len()), ("", 0));
     }
 }

@@ -122,7 +122,7 @@ impl Groups {
         if let Some(&id) = self.by_set.get(set) {
             return id as u32;
         }
-        let channels = set.channels();
+        let channels = set.channels(|name| self.by_channel.get_key_value(name).map(|(channel, _)| channel.clone()));
         let id = self.groups.insert(Group {
             places: vec![0; channels.len()],
             channels,
@@ -257,6 +257,16 @@ mod tests {
         assert_ne!(intern(&mut groups, &mut ["a"]), a);
         assert_eq!(groups.intern(&ChannelSet::default()), NO_GROUP);
         assert!(groups.channels(NO_GROUP).is_empty());
+    }
+
+    #[test]
+    fn a_name_is_in_memory_once_however_many_groups_have_it() {
+        let mut groups = Groups::default();
+        let first = intern(&mut groups, &mut ["a", "b"]);
+        groups.refer(first);
+        let second = intern(&mut groups, &mut ["a", "c"]);
+        let text = |group: usize| groups[group].channels[0].as_str().as_ptr();
+        assert_eq!(text(first), text(second));
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub mod clients_in;
 pub mod coordination;
 pub mod errors;
 pub mod messages;
+pub mod needs;
 pub mod pacing;
 pub mod page_clock;
 pub mod payload;

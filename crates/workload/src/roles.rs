@@ -16,6 +16,9 @@ use std::sync::Arc;
 
 /// Descriptors that a loop needs besides its sockets: standard streams, epoll, timer, and some to spare.
 const OTHER_DESCRIPTORS: u64 = 16;
+/// Descriptors of each table of our server that it keeps for other things than connections, unless it is told how many it
+/// may have.
+pub const SERVER_OWN_DESCRIPTORS: u64 = 100;
 /// Most publications that each client of a storm misses: what history holds of a channel, as far as that is known.
 const MAX_MISSED: u64 = 10_000;
 /// Longest time over which the clients of a storm come back, ms.
@@ -290,12 +293,18 @@ impl Roles {
     /// connections over loops as they come, so that each gets room for a tenth more than its share.
     pub fn loops_of_server(&self, plan: &Plan, limit: u64) -> u32 {
         let all = self.descriptors(plan, 1);
-        let loops = (all + all / 10).div_ceil(limit.max(1));
+        let limit = limit.saturating_sub(SERVER_OWN_DESCRIPTORS).max(1);
+        let loops = (all + all / 10).div_ceil(limit);
         if all <= limit { 1 } else { u32::try_from(loops).unwrap_or(u32::MAX) }
     }
 
+    /// Connections that all clients may have at once.
+    pub(crate) fn connections(&self, plan: &Plan) -> u64 {
+        self.descriptors(plan, 1) - OTHER_DESCRIPTORS
+    }
+
     /// Descriptors that each of so many loops needs.
-    fn descriptors(&self, plan: &Plan, loops: u32) -> u64 {
+    pub(crate) fn descriptors(&self, plan: &Plan, loops: u32) -> u64 {
         // A dialect may have to post before it is subscribed.
         let posts = !plan.publishes_in_frames() && (self.payload.is_some() || plan.speaks.is_some());
         let share = |clients: u32| u64::from(clients.div_ceil(loops));
@@ -692,7 +701,7 @@ mod tests {
         assert_eq!(clients(60_000, 1, 20_000).unwrap(), 4, "descriptors besides the sockets count");
         assert_eq!(clients(60_000, 6, 20_000).unwrap(), 6, "as many as are asked for, if those suffice");
         assert_eq!(clients(59_952, 1, 20_000).unwrap(), 3);
-        for (clients, loops) in [(19_900, 1), (20_000, 2), (60_000, 4), (200_000, 12)] {
+        for (clients, loops) in [(19_884, 1), (19_885, 2), (20_000, 2), (60_000, 4), (200_000, 12)] {
             let plan = plan(clients, Scenario::Idle);
             let roles = Roles::of_scenario(&plan).unwrap();
             assert_eq!(roles.loops_of_server(&plan, 20_000), loops, "{clients}");

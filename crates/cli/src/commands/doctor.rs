@@ -2,11 +2,12 @@
 
 use anyhow::Context as _;
 use clap::Args;
-use pushlab_lab::check_pinning;
+use pushlab_lab::{check_clients, check_pinning};
 use pushlab_link::rights::{self, How};
 use pushlab_probe::machine::{Check, Verdict, checks};
 use pushlab_subjects::leftovers;
 use pushlab_wire::codes::ExitCode;
+use pushlab_wire::transport::Transport;
 
 /// Say what on this machine will spoil a measurement, and how to fix it.
 #[derive(Debug, Args)]
@@ -15,8 +16,15 @@ pub struct DoctorArgs {
     #[arg(long)]
     json: bool,
     /// End processes that outlived their lab, instead of checking. The next measurement does so too.
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "clients"])]
     clean: bool,
+    /// Say too whether so many silent clients of our server fit on this machine: event loops, descriptors, source addresses,
+    /// memory. `pushlab run` refuses with the same sentences what does not fit.
+    #[arg(long, value_name = "N")]
+    clients: Option<u32>,
+    /// Their transport.
+    #[arg(long, value_name = "TRANSPORT", default_value = "websocket", requires = "clients", value_parser = transport)]
+    transport: Transport,
 }
 
 pub fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
@@ -26,6 +34,9 @@ pub fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let mut checks = checks();
     checks.push(check_pinning());
     checks.push(links());
+    if let Some(clients) = args.clients {
+        checks.extend(check_clients(clients, args.transport).map_err(anyhow::Error::msg)?);
+    }
     let is_bad = checks.iter().any(|c| c.verdict == Verdict::Bad);
     if args.json {
         println!("{}", serde_json::to_string_pretty(&checks)?);
@@ -44,6 +55,11 @@ pub fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(if is_bad { ExitCode::MachineCheckFailed } else { ExitCode::Ok })
+}
+
+fn transport(text: &str) -> Result<Transport, String> {
+    let known = Transport::ALL.map(Transport::name).join(", ");
+    Transport::from_name(text).ok_or_else(|| format!("there are {known}"))
 }
 
 fn clean() -> anyhow::Result<ExitCode> {

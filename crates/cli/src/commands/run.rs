@@ -138,7 +138,7 @@ fn subjects_of(texts: &[String]) -> Vec<String> {
 }
 
 const EXIT_HELP: &str = "Exit codes: 0 done; 1 unexpected error; 2 wrong usage; 3 wrong experiment; 4 a cell has no run that succeeded; \
-5 interrupted (the same command continues); 6 results cannot be written; 8 every run is void; 9 --fail-if holds; 10 whether it holds is undecided.";
+5 interrupted (the same command continues); 6 results cannot be written; 7 this machine has no room for the clients; 8 every run is void; 9 --fail-if holds; 10 whether it holds is undecided.";
 
 pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let profile = match (args.quick, args.full) {

@@ -11,6 +11,7 @@ use pushlab_server::{Config, Feed, Handover, Happened, Io, Limits, Policy, Serve
 use pushlab_subjects::running::{NO_PAGES, OPEN};
 use pushlab_wire::channel::Channel;
 use pushlab_wire::codes::ExitCode;
+use pushlab_workload::roles::SERVER_OWN_DESCRIPTORS;
 use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -256,7 +257,8 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
     config.tls = args.tls.files();
     config.speaks_http2 = !args.no_http2;
     config.echoes = args.echo;
-    config.limits.max_connections = descriptor_limit().saturating_sub(100).max(1) * args.cores;
+    let own = usize::try_from(SERVER_OWN_DESCRIPTORS).expect("it is a hundred");
+    config.limits.max_connections = descriptor_limit().saturating_sub(own).max(1) * args.cores;
     args.limits.apply(&mut config.limits);
     if let Some(url) = &args.feed {
         config.feed = Some(feed(url, &args.feed_channel)?);

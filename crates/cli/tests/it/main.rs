@@ -29,6 +29,7 @@ mod side_by_side;
 mod strict;
 mod studies;
 mod subjects;
+mod tables;
 mod targets;
 mod transfer;
 mod worker;

@@ -224,6 +224,7 @@ fn config(front: &Front, traffic: Traffic, sources: u32) -> LoopConfig {
         poll_interval_ns: 20 * MS,
         poll_phase_ns: 0,
         seed: 7,
+        gather_ns: 0,
         injected_delay_ns: 0,
     }
 }

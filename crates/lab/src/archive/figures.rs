@@ -61,6 +61,10 @@ fn variant(known: &[Variant], name: String) -> Variant {
     let nothing = Variant {
         name,
         transports: Vec::new(),
+        subjects: Vec::new(),
+        clients: Vec::new(),
+        deliveries_per_s: Vec::new(),
+        payload_bytes: Vec::new(),
         scenario: None,
         shape: None,
         polling: None,

@@ -166,6 +166,12 @@ impl Search {
         let mut own = self.experiment.clone();
         own.variants = variants.into_iter().collect();
         own.networks = networks.into_iter().collect();
+        // What is searched is found where it is, and not where the variant would be measured.
+        for variant in &mut own.variants {
+            variant.clients.clear();
+            variant.deliveries_per_s.clear();
+            variant.payload_bytes.clear();
+        }
         Ok(own)
     }
 

@@ -46,6 +46,9 @@ pub struct LoopConfig {
     pub poll_phase_ns: u64,
     /// Seed of masks, keys and back-off.
     pub seed: u64,
+    /// Least time between the beginnings of two turns that bring something, ns: for loops that share a core. What comes
+    /// within it is read together.
+    pub gather_ns: u64,
     /// Busy-wait added to every turn, ns.
     pub injected_delay_ns: u64,
 }
@@ -84,6 +87,7 @@ impl LoopConfig {
             poll_interval_ns: 1,
             poll_phase_ns: 0,
             seed: 1,
+            gather_ns: 0,
             injected_delay_ns: 0,
         }
     }

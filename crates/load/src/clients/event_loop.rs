@@ -16,7 +16,7 @@ use crate::run_state::RunState;
 use crate::transport::{Asking, Receiver};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
-use pushlab_os::clock::{CpuClock, monotonic_ns, set_precise_wakeups, thread_cpu_ns};
+use pushlab_os::clock::{CpuClock, monotonic_ns, set_precise_wakeups, sleep_until, thread_cpu_ns};
 use pushlab_os::descriptors::empty_table;
 use pushlab_os::timer::Timer;
 use pushlab_workload::audience::Audience;
@@ -118,6 +118,9 @@ pub fn run<R: Receiver, P: Protocol>(config: LoopConfig, state: Arc<RunState>) -
         if this.turn(&events, begun_ns) {
             this.count_all_tls();
             return Ok(this.finish());
+        }
+        if this.config.gather_ns > 0 && this.again.is_empty() && events.iter().any(|event| event.token() != TIMER) {
+            sleep_until((begun_ns + this.config.gather_ns).min(this.next_wake()));
         }
     }
 }

@@ -15,10 +15,12 @@
 mod activity;
 mod checks;
 mod cores;
+mod room;
 
 pub use activity::BusyProcess;
 pub use checks::{Check, Verdict, WATCH, checks};
 pub use cores::{Cpu, usable_cpus};
+pub use room::Room;
 
 use crate::procfs::labelled;
 use activity::Snapshot;
@@ -139,7 +141,7 @@ impl MachineFacts {
 
     fn read_memory(&mut self) {
         let meminfo = text("/proc/meminfo").unwrap_or_default();
-        let bytes = |label| labelled(meminfo.as_bytes(), label).map(|kib| kib.saturating_mul(1024));
+        let bytes = |label| labelled_bytes(&meminfo, label);
         self.memory_bytes = bytes("MemTotal");
         self.memory_available_bytes = bytes("MemAvailable");
         let swap = bytes("SwapTotal").zip(bytes("SwapFree"));
@@ -178,6 +180,11 @@ fn number(path: &str) -> Option<u64> {
 fn numbers<T: std::str::FromStr, const N: usize>(path: &str) -> Option<[T; N]> {
     let found: Vec<T> = text(path)?.split_ascii_whitespace().map(|word| word.parse().ok()).collect::<Option<_>>()?;
     found.try_into().ok()
+}
+
+/// What `/proc/meminfo` has under a label, bytes.
+fn labelled_bytes(meminfo: &str, label: &str) -> Option<u64> {
+    labelled(meminfo.as_bytes(), label).map(|kib| kib.saturating_mul(1024))
 }
 
 /// The value of the first `label : value` line of `/proc/cpuinfo`.

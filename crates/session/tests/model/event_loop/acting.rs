@@ -23,7 +23,7 @@ impl EventLoop {
                 },
                 Effect::Publish => {
                     if self.at(id).exchange.reads_after_publishing() {
-                        group = self.output.channels.channels().into();
+                        group = self.output.channels.channels(|_| None).into();
                     }
                     let (channel, data) = self.output.publication.clone();
                     match self.publish(&channel, &data) {
@@ -37,7 +37,7 @@ impl EventLoop {
                 }
                 Effect::Read(query) => {
                     if query.is_new_set {
-                        group = self.output.channels.channels().into();
+                        group = self.output.channels.channels(|_| None).into();
                     }
                     match self.read_log(id, &group, query) {
                         Some(next) => next,
@@ -217,7 +217,7 @@ impl EventLoop {
         let chosen = self.step(id, |exchange, cx| exchange.choose_again(&before, channel, is_more, cx));
         let mut first_at = None;
         if chosen.is_ok() {
-            let group: Group = self.output.channels.channels().into();
+            let group: Group = self.output.channels.channels(|_| None).into();
             let head = self.log.head().offset;
             if before.is_empty() && !group.is_empty() {
                 first_at = Some(head);
