@@ -24,6 +24,7 @@ presets! {
     "polling-newest",
     "polling-intervals",
     "polling-break-even",
+    "polling-share",
     "request-response",
     "polling-connections",
     "payload-by-transport",
