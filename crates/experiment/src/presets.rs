@@ -53,6 +53,7 @@ presets! {
     "peers-half-load",
     "peers-idle",
     "platforms",
+    "platforms-cores",
     "anomaly-stress",
     "anomaly-queues",
     "anomaly-memory",
