@@ -95,8 +95,9 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Warning> {
         let detail = format!("{} connections of clients ended while the load lasted", result.connections_cut);
         warnings.push(Warning::new(WarningCode::ConnectionCut, detail));
     }
-    if result.unsent > 0 {
-        let detail = format!("{} publications could not be sent: the subject stopped reading", result.unsent);
+    let unsent = result.unsent + result.upstream_unsent;
+    if unsent > 0 {
+        let detail = format!("{unsent} publications could not be sent: the subject stopped reading");
         warnings.push(Warning::new(WarningCode::Loss, detail));
     }
     let has_prober = record.plan.as_ref().is_some_and(|p| p.prober.is_some());

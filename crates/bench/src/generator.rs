@@ -206,7 +206,7 @@ fn blast(listener: &TcpListener, frames: u64, scale: &Scale, state: &RunState, c
     let pacing = Pacing { count: PUBLICATIONS_MAX, ..Pacing::endless(start_ns, INTERVAL_NS, 1) };
     let schedule = Some(Schedule::Open { pacing: pacing.clone(), load_from: 0 });
     let (load_ns, load_end_ns) = (start_ns, u64::MAX - 1);
-    let timeline = Timeline { idle_ns: start_ns, warm_up_ns: start_ns, load_ns, load_end_ns, schedule };
+    let timeline = Timeline { idle_ns: start_ns, warm_up_ns: start_ns, load_ns, load_end_ns, schedule, upstream: None };
     state.begin(timeline);
     sleep_until(monotonic_ns() + LEAD_NS);
     let is_done = |written: &Written| {

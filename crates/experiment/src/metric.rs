@@ -52,9 +52,9 @@ impl Metric {
     pub fn kind(&self) -> Kind {
         match self.unit {
             "ms" | "ms/s" => Kind::Latency,
-            "B" | "kB/s" => Kind::Bytes,
+            "B" | "B/s" | "kB/s" => Kind::Bytes,
             "KiB" | "MiB" | "MiB/h" => Kind::Memory,
-            "µs" => Kind::Cpu,
+            "µs" | "µs/s" => Kind::Cpu,
             "%" if self.name.contains("cpu") => Kind::Cpu,
             _ => Kind::Count,
         }
@@ -180,6 +180,8 @@ macro_rules! for_each_metric {
             cpu_per_delivery "CPU time per delivery", "µs", Lower, "server's CPU time of load and drain over deliveries";
             cpu_per_publication "CPU time per publication", "µs", Lower,
                 "server's CPU time of load and drain over the publications of the load: receiving them, and delivering them if there is anybody";
+            cpu_per_client "CPU time per client", "µs/s", Lower,
+                "server's CPU time in a second of the load phase over the number of clients";
             memory "Server memory, highest", "MiB", Lower, "resident, highest of load and drain";
             memory_idle "Server memory when idle", "MiB", Lower, "resident, everybody connected and silent";
             memory_loaded "Server memory at the end of the load", "MiB", Lower, "resident, as the load ends";
@@ -208,6 +210,8 @@ macro_rules! for_each_metric {
             delivered_share "Deliveries of those due", "%", Higher,
                 "of the publications of the load phase, what reached its receivers before the drain ended";
             published "Publications", "/s", Higher, "per second, sent by clients, the back end or the feeder";
+            upstream_share "Share of messages from clients", "%", Neither,
+                "of a feed beside which clients publish: of all messages that they send and receive in the load phase, those that they send";
             server_received "Publications at the server", "/s", Higher, "per second, by the server's own count";
             server_sent "Deliveries from the server", "/s", Higher, "per second, by the server's own count";
             bytes_per_delivery "Bytes per delivery", "B", Lower, "received by clients, transport framing and HTTP heads included";
@@ -217,6 +221,8 @@ macro_rules! for_each_metric {
                 "bytes that clients received and sent per delivery, less the publication's own";
             traffic_per_delivery "Traffic per delivery", "B", Lower,
                 "bytes that clients received and sent per delivery, the publication's own included";
+            bytes_per_client "Bytes per client", "B/s", Lower,
+                "bytes that clients sent and received in a second of the load phase over their number, HTTP heads and framing included";
             bytes_server "Bytes at the server per delivery", "B", Lower,
                 "read and written by the server per delivery, by its own count: for native clients and browsers alike, with the traffic of prober and feeder, without the lab's reading of its counters";
             bytes_payload "Bytes of payload", "B", Neither, "data of publications and echoes per delivery, both ways";
@@ -329,7 +335,8 @@ mod tests {
     #[test]
     fn kinds_follow_units() {
         let kind = |name: &str| Metric::find(name).unwrap().kind();
-        assert_eq!([kind("cpu"), kind("cpu_per_delivery"), kind("generator_cpu")], [Kind::Cpu; 3]);
+        assert_eq!([kind("cpu"), kind("cpu_per_delivery"), kind("cpu_per_client")], [Kind::Cpu; 3]);
+        assert_eq!([kind("bytes_sum"), kind("bytes_per_client"), kind("server_bytes_in")], [Kind::Bytes; 3]);
         assert_eq!([kind("memory"), kind("memory_per_client"), kind("queued")], [Kind::Memory; 3]);
         assert_eq!([kind("latency_p99"), kind("response_mean"), kind("connect")], [Kind::Latency; 3]);
         assert_eq!([kind("delivered"), kind("subscribed")], [Kind::Count; 2]);

@@ -103,7 +103,12 @@ mod tests {
 
     #[test]
     fn rates_become_intervals() {
-        let feed = |interval_us| Scenario::Feed { interval_us, payload_bytes: 50, by: FeedBy::Publisher };
+        let feed = |interval_us| Scenario::Feed {
+            interval_us,
+            payload_bytes: 50,
+            by: FeedBy::Publisher,
+            upstream_interval_ms: None,
+        };
         assert_eq!(with_deliveries_per_s(feed(1), 1000, 20_000), feed(50_000));
         let rooms = Scenario::Rooms { rooms: 100, rooms_per_client: 10, interval_us: 1, payload_bytes: 50 };
         let Scenario::Rooms { interval_us, .. } = with_deliveries_per_s(rooms, 5000, 20_000) else { panic!() };

@@ -227,6 +227,9 @@ pub enum Derived {
     MemoryPerClient,
     /// What a delivered message costs on the wire: payload, dialect, framing, heads, and below them TLS, TCP and IP.
     BytesPerMessage,
+    /// Where polling costs the server less than WebSocket, event streams and long polling with the same traffic: CPU time
+    /// and bytes of a client in a second.
+    PollingBreakEven,
     /// Every subject over every transport, ranked. Its figures come from all experiments of a report that ask for it:
     /// CPU from a schedule that is the same for all, capacity and bytes from closed loops, latency from a schedule that is
     /// a share of capacity, memory from silent clients.

@@ -10,8 +10,8 @@ use pushlab_probe::machine::{Check, Cpu, Verdict, usable_cpus};
 /// Cores that the load keeps where the prober has one of its own.
 const LOAD_MIN_BESIDE_PROBER: usize = 2;
 
-/// CPUs of the two sides, each of another physical core. On a machine with one core both share it, and every run bears a
-/// warning.
+/// CPUs of the two sides, each of another physical core. Where the subject has all that there are, the load shares the last
+/// of them, and every run bears a warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pinning {
     /// CPUs of the subject.
@@ -27,8 +27,8 @@ pub struct Pinning {
 pub enum PinningError {
     /// There are too few.
     #[error(
-        "subject_cores is {wanted}, and of the {found} physical cores that this process may use the load needs one: \
-         measure on a machine with more, or ask for fewer"
+        "subject_cores is {wanted}, and this process may use {found} physical cores: measure on a machine with more, or \
+         ask for fewer"
     )]
     TooFew {
         /// Asked for.
@@ -85,11 +85,11 @@ impl Pinning {
         let package = cores.iter().map(|core| core.package).find(|package| in_package(*package) > subject_cores);
         let near = cores.iter().filter(|core| package.is_none_or(|package| core.package == package));
         let near: Vec<usize> = near.map(|core| core.number).collect();
-        if near.len() <= subject_cores {
+        if near.len() < subject_cores {
             return Err(PinningError::TooFew { wanted: subject_cores, found: near.len() });
         }
         let (subject, rest) = near.split_at(subject_cores);
-        let mut load = rest.to_vec();
+        let mut load = if rest.is_empty() { subject[subject_cores - 1..].to_vec() } else { rest.to_vec() };
         let prober = (load.len() > LOAD_MIN_BESIDE_PROBER).then(|| load.remove(load.len() - 2));
         Ok(Self { subject: subject.to_vec(), load, prober })
     }
@@ -210,10 +210,17 @@ mod tests {
         assert_eq!(pinned(&masked, 1), (vec![1], vec![7], None));
         let siblings: Vec<Cpu> = laptop.iter().copied().filter(|cpu| cpu.core == 1).collect();
         assert_eq!(pinned(&siblings, 1), (vec![1, 5], vec![1, 5], None));
-        let error = Pinning::of(&masked, 2).unwrap_err();
-        assert_eq!(error, PinningError::TooFew { wanted: 2, found: 2 });
-        assert!(error.to_string().contains("of the 2 physical cores"), "{error}");
+        let error = Pinning::of(&masked, 3).unwrap_err();
+        assert_eq!(error, PinningError::TooFew { wanted: 3, found: 2 });
+        assert!(error.to_string().contains("may use 2 physical cores"), "{error}");
         assert!(Pinning::of(&siblings, 2).is_err());
+    }
+
+    #[test]
+    fn a_subject_that_has_all_cores_shares_the_last_with_the_load() {
+        assert_eq!(pinned(&machine(1, 2, 1), 2), (vec![0, 1], vec![1], None));
+        assert_eq!(pinned(&machine(2, 2, 2), 4), (vec![0, 1, 2, 3], vec![3], None));
+        assert_eq!(Pinning::of(&machine(1, 2, 2), 3), Err(PinningError::TooFew { wanted: 3, found: 2 }));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use pushlab_workload::ranks::Ranks;
 use pushlab_workload::result::{MAX_MARKED_DELIVERIES, MarkedDelivery, Part};
 use pushlab_workload::storm::Returns;
 use pushlab_workload::timeline::Timeline;
+use pushlab_workload::traffic::Traffic;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -46,6 +47,8 @@ pub struct Recorder {
     ignores_arrays: bool,
     /// Whether publications have a place for a receipt mark.
     has_receipts: bool,
+    /// Whether clients publish beside a feed: what nobody receives, so that no delivery is due.
+    is_upstream: bool,
 }
 
 /// A delivery, and to whom.
@@ -81,6 +84,7 @@ impl Recorder {
             state,
             ignores_arrays: config.ignores_arrays,
             has_receipts: config.has_receipts,
+            is_upstream: config.traffic == Traffic::Upstream,
         }
     }
 
@@ -249,12 +253,18 @@ impl Recorder {
 
     /// Counts a publication that was handed to a socket, and how late it was after it was due.
     pub fn published(&mut self, is_load: bool, now_ns: u64, due_ns: u64) {
+        if is_load {
+            self.part.lateness.record(now_ns.saturating_sub(due_ns));
+        }
+        if self.is_upstream {
+            self.part.upstream += u64::from(is_load);
+            return;
+        }
         self.published_total += 1;
         self.seconds.published(now_ns, &self.state);
         if is_load {
             self.part.published += 1;
             self.part.published_after += u64::from(now_ns >= self.load_ns.end);
-            self.part.lateness.record(now_ns.saturating_sub(due_ns));
         }
     }
 
@@ -293,7 +303,7 @@ mod tests {
         let pacing = Pacing { count: 1_000, order: Some(rooms.order()), ..pacing };
         let schedule = Some(Schedule::Open { pacing: pacing.clone(), load_from });
         let load_ns = pacing.due_ns(load_from);
-        let timeline = Timeline { idle_ns: 0, warm_up_ns: 0, load_ns, load_end_ns: u64::MAX, schedule };
+        let timeline = Timeline { idle_ns: 0, warm_up_ns: 0, load_ns, load_end_ns: u64::MAX, schedule, upstream: None };
         let state = Arc::new(RunState::new(0, 1));
         state.begin(timeline.clone());
         let audience = Audience::Rooms(Arc::clone(rooms));
@@ -343,7 +353,7 @@ mod tests {
         let pacing = Pacing { count: 100, ..Pacing::endless(0, 1_000_000, 1) };
         let schedule = Some(Schedule::Open { pacing: pacing.clone(), load_from: 2 });
         let load_ns = pacing.due_ns(2);
-        let timeline = Timeline { idle_ns: 0, warm_up_ns: 0, load_ns, load_end_ns: u64::MAX, schedule };
+        let timeline = Timeline { idle_ns: 0, warm_up_ns: 0, load_ns, load_end_ns: u64::MAX, schedule, upstream: None };
         for (is_newest, expected) in [(true, (3, 1, 4)), (false, (3, 4, 8))] {
             let state = Arc::new(RunState::new(0, 1));
             state.begin(timeline.clone());

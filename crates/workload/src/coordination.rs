@@ -459,10 +459,13 @@ impl Coordinator {
         }
         let scheduled = if self.roles.is_closed_loop() { whole.published } else { load_count };
         let expected = whole.published * self.roles.receivers + whole.expected_in_rooms;
+        let upstream_due =
+            self.timeline.as_ref().and_then(|timeline| timeline.upstream.as_ref()).map_or(0, Schedule::load_count);
         let unsubscribed = if self.may_starve() { whole.unsubscribed } else { 0 };
         LoadResult {
             scheduled,
             unsent: scheduled.saturating_sub(whole.published),
+            upstream_unsent: upstream_due.saturating_sub(whole.upstream),
             expected,
             lost: expected.saturating_sub(whole.delivered),
             phases: std::mem::take(&mut self.phases),

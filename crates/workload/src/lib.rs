@@ -10,6 +10,7 @@ pub mod check;
 pub mod clients_in;
 pub mod coordination;
 pub mod errors;
+pub mod marks;
 pub mod messages;
 pub mod needs;
 pub mod pacing;

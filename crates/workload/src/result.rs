@@ -155,6 +155,8 @@ measured! {
         published,
         /// Of those, handed to a socket only after the load phase.
         published_after,
+        /// Publications of clients beside a feed, due in the load phase, that were handed to a socket.
+        upstream,
         /// Deliveries received, each counted once.
         delivered,
         /// Of those delivered, those that came in a compressed message or body.
@@ -247,6 +249,8 @@ measured! {
         scheduled,
         /// Of those, never sent: the socket was still blocked at the end.
         unsent,
+        /// Publications of clients beside a feed that were due in the load phase and never sent.
+        upstream_unsent,
         /// Deliveries that should have come: publications × receivers, or the members of each one's room.
         expected,
         /// Expected and never received.

@@ -60,7 +60,9 @@ pub struct Roles {
     pub collector: Option<Audience>,
     /// Time in which each publisher publishes once, ns, and the publishers; `None` without a schedule.
     pub pace: Option<(u64, u32)>,
-    /// How that changes; `None` if it does not.
+    /// Time in which each client publishes once beside a feed, ns; `None` where clients of a feed only receive.
+    pub upstream_ns: Option<u64>,
+    /// How all of it changes; `None` if it does not.
     pub warp: Option<Arc<Warp>>,
     /// How many clients publish: the first so many.
     pub publishers: u32,
@@ -119,6 +121,7 @@ impl Roles {
             audience: Audience::Nobodys,
             collector: None,
             pace: None,
+            upstream_ns: None,
             warp: None,
             publishers: 0,
             receivers: 0,
@@ -135,6 +138,30 @@ impl Roles {
     fn fed(clients: u32, sources: u32) -> Self {
         let audience = Audience::Everybodys { sources, receivers: Some(clients), are_sources_clients: false };
         Self { audience, receivers: u64::from(clients), ..Self::silent() }
+    }
+
+    /// Everybody receives what a back end or a feeder publishes, and may send beside it. No collector receives that:
+    /// what the server did for it would be charged to the clients, and over long polling as much as they cost themselves.
+    fn feed(plan: &Plan, interval_us: u64, form: Form, by: FeedBy, upstream_ms: Option<u64>) -> Result<Self, BadPlan> {
+        in_range("interval_us", interval_us, 1, 86_400_000_000)?;
+        let payload = Payload::of(form)?;
+        if by == FeedBy::BackEnd && plan.backend_listen.is_none() {
+            return Err(BadPlan::NoBackEnd);
+        }
+        let (feed, feeder) = match by {
+            FeedBy::BackEnd => (Some(form), None),
+            FeedBy::Publisher => (None, Some(Feeder { payload: payload.clone(), publishers: None })),
+        };
+        let fed = Self { pace: Some((interval_us * 1_000, 1)), feed, feeder, ..Self::fed(plan.clients, 1) };
+        let Some(interval_ms) = upstream_ms else { return Ok(fed) };
+        in_range("upstream_interval_ms", interval_ms, 1, 86_400_000)?;
+        Ok(Self {
+            traffic: Traffic::Upstream,
+            payload: Some(payload),
+            upstream_ns: Some(interval_ms * 1_000_000),
+            publishers: plan.clients,
+            ..fed
+        })
     }
 
     /// Everybody is cut off, and misses what a feeder publishes.
@@ -163,17 +190,8 @@ impl Roles {
             Ok::<_, BadPlan>(Self { traffic, payload, pace, publishers, receivers: 1, ..silent.clone() })
         };
         Ok(match plan.scenario {
-            Scenario::Feed { interval_us, payload_bytes, by } => {
-                in_range("interval_us", interval_us, 1, 86_400_000_000)?;
-                let payload = Payload::of(form(payload_bytes))?;
-                if by == FeedBy::BackEnd && plan.backend_listen.is_none() {
-                    return Err(BadPlan::NoBackEnd);
-                }
-                let (feed, feeder) = match by {
-                    FeedBy::BackEnd => (Some(form(payload_bytes)), None),
-                    FeedBy::Publisher => (None, Some(Feeder { payload, publishers: None })),
-                };
-                Self { pace: Some((interval_us * 1_000, 1)), feed, feeder, ..Self::fed(clients, 1) }
+            Scenario::Feed { interval_us, payload_bytes, by, upstream_interval_ms } => {
+                Self::feed(plan, interval_us, form(payload_bytes), by, upstream_interval_ms)?
             }
             Scenario::FanOut { publishers, payload_bytes } => {
                 in_range("publishers", u64::from(publishers), 1, u64::from(MAX_PUBLISHERS))?;
@@ -233,13 +251,16 @@ impl Roles {
     }
 
     fn check_publications(&self, plan: &Plan) -> Result<(), BadPlan> {
-        let Some(Pacing { count, per_period: publishers, .. }) = self.pacing(plan, 0) else { return Ok(()) };
-        if count > MAX_PUBLICATIONS {
-            return Err(BadPlan::TooManyPublications { count, max: MAX_PUBLICATIONS });
-        }
-        let each = count / u64::from(publishers);
-        if each > u64::from(MAX_SEQUENCE) {
-            return Err(BadPlan::TooManyPublications { count: each, max: u64::from(MAX_SEQUENCE) });
+        for Pacing { count, per_period: publishers, .. } in
+            [self.pacing(plan, 0), self.upstream(plan, 0)].into_iter().flatten()
+        {
+            if count > MAX_PUBLICATIONS {
+                return Err(BadPlan::TooManyPublications { count, max: MAX_PUBLICATIONS });
+            }
+            let each = count / u64::from(publishers);
+            if each > u64::from(MAX_SEQUENCE) {
+                return Err(BadPlan::TooManyPublications { count: each, max: u64::from(MAX_SEQUENCE) });
+            }
         }
         Ok(())
     }
@@ -248,21 +269,29 @@ impl Roles {
     /// due within the time between two, where the repetition says.
     pub fn pacing(&self, plan: &Plan, start_ns: u64) -> Option<Pacing> {
         let (period_ns, publishers) = self.pace?;
-        let length_ns = plan.phases.warm_up_ms.saturating_add(plan.phases.load_ms).saturating_mul(1_000_000);
         let order = self.rooms().map(|rooms| rooms.order());
+        let steady = Pacing { order, in_bursts: self.in_bursts, ..Pacing::endless(0, period_ns, publishers) };
+        Some(self.in_run(steady, plan, start_ns))
+    }
+
+    /// The same of what clients publish beside a feed.
+    pub fn upstream(&self, plan: &Plan, start_ns: u64) -> Option<Pacing> {
+        let steady = Pacing::endless(0, self.upstream_ns?, self.publishers);
+        Some(self.in_run(steady, plan, start_ns))
+    }
+
+    /// What is due of an endless schedule in warm-up and load.
+    fn in_run(&self, steady: Pacing, plan: &Plan, start_ns: u64) -> Pacing {
+        let length_ns = plan.phases.warm_up_ms.saturating_add(plan.phases.load_ms).saturating_mul(1_000_000);
         // A pace that changes has no period, and begins where its shape does.
         let repetition = plan.repetition.filter(|_| self.warp.is_none());
-        let spacing_ns = if self.in_bursts { period_ns } else { period_ns / u64::from(publishers.max(1)) };
+        let spacing_ns =
+            if steady.in_bursts { steady.period_ns } else { steady.period_ns / u64::from(steady.per_period) };
         let phase_ns = repetition.map_or(0, |own| own.phase_ns(Periodic::Publications, plan.seed, spacing_ns));
         // As exact as stamps are.
         let first_ns = start_ns.saturating_add(phase_ns - phase_ns % RESOLUTION_NS);
-        let pacing = Pacing {
-            order,
-            in_bursts: self.in_bursts,
-            warp: self.warp.clone(),
-            ..Pacing::endless(first_ns, period_ns, publishers)
-        };
-        Some(pacing.until(start_ns.saturating_add(length_ns)))
+        let pacing = Pacing { start_ns: first_ns, warp: self.warp.clone(), ..steady };
+        pacing.until(start_ns.saturating_add(length_ns))
     }
 
     /// Whether what is sent follows what has come, so that nobody knows beforehand how much it will be.
@@ -388,7 +417,12 @@ mod tests {
     #[test]
     fn over_the_repeats_a_feed_begins_in_every_part_of_its_period() {
         const REPEATS: u32 = 8;
-        let feed = Scenario::Feed { interval_us: 8_000, payload_bytes: 100, by: FeedBy::Publisher };
+        let feed = Scenario::Feed {
+            interval_us: 8_000,
+            payload_bytes: 100,
+            by: FeedBy::Publisher,
+            upstream_interval_ms: None,
+        };
         let start_ns = |number: Option<u32>, shape| {
             let repetition = number.map(|number| Repetition { number, of: REPEATS, seed: 5 });
             let seed = u64::from(number.unwrap_or(0));
@@ -412,6 +446,30 @@ mod tests {
     }
 
     #[test]
+    fn beside_a_feed_each_client_publishes_at_its_own_interval() {
+        let feed = |upstream_interval_ms| Scenario::Feed {
+            interval_us: 500_000,
+            payload_bytes: 100,
+            by: FeedBy::Publisher,
+            upstream_interval_ms,
+        };
+        let with = |upstream_ms| plan(10, feed(upstream_ms));
+        let silent = roles_of(&with(None)).unwrap();
+        assert_eq!((silent.traffic, silent.upstream(&with(None), 0)), (Traffic::Silent, None));
+        let plan = with(Some(2_000));
+        let roles = roles_of(&plan).unwrap();
+        assert_eq!((roles.traffic, roles.publishers, roles.collector.is_some()), (Traffic::Upstream, 10, false));
+        assert_eq!(roles.pacing(&plan, 0), silent.pacing(&plan, 0), "the feed is the same");
+        let upstream = roles.upstream(&plan, 0).unwrap();
+        let length_ms = plan.phases.warm_up_ms + plan.phases.load_ms;
+        assert_eq!((upstream.per_period, upstream.count), (10, length_ms.div_ceil(200)));
+        for refused in [Some(0), Some(86_400_001)] {
+            let why = roles_of(&with(refused)).unwrap_err().to_string();
+            assert!(why.contains("upstream_interval_ms"), "{why}");
+        }
+    }
+
+    #[test]
     fn refusals_name_the_limit() {
         let chat = |clients| {
             roles_of(&plan(
@@ -428,7 +486,8 @@ mod tests {
         assert!(chat(4096).is_ok());
         let refused = chat(4097).unwrap_err().to_string();
         assert!(refused.contains("16785409 pairs") && refused.contains("max_tracked_pairs"), "{refused}");
-        let feed = Scenario::Feed { interval_us: 5000, payload_bytes: 173, by: FeedBy::BackEnd };
+        let feed =
+            Scenario::Feed { interval_us: 5000, payload_bytes: 173, by: FeedBy::BackEnd, upstream_interval_ms: None };
         assert!(matches!(roles_of(&plan(10, feed)), Err(BadPlan::NoBackEnd)));
         let echo = |bytes| Scenario::Echo { interval_ms: 1, payload_bytes: bytes };
         assert!(matches!(roles_of(&plan(10, echo(21))), Err(BadPlan::Payload(_))));
@@ -441,7 +500,8 @@ mod tests {
     #[test]
     fn a_feeder_is_no_client() {
         let fan_out = |publishers| Scenario::FanOut { publishers, payload_bytes: 22 };
-        let feed = Scenario::Feed { interval_us: 5000, payload_bytes: 22, by: FeedBy::Publisher };
+        let feed =
+            Scenario::Feed { interval_us: 5000, payload_bytes: 22, by: FeedBy::Publisher, upstream_interval_ms: None };
         for (scenario, traffic) in
             [(feed, Traffic::Paced(Sending::Publish)), (fan_out(MAX_PUBLISHERS), Traffic::Broadcasts)]
         {

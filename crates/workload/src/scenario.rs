@@ -16,6 +16,10 @@ pub enum Scenario {
         /// Who that is; a back end unless it is said.
         #[serde(default, skip_serializing_if = "FeedBy::is_back_end")]
         by: FeedBy,
+        /// Time between two publications of one client, in ms, where clients send too: of the same size, to a channel
+        /// that nobody receives. Deliveries and latency are the feed's alone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        upstream_interval_ms: Option<u64>,
     },
     /// Closed loop: each of so many publishers, which are no clients, publishes to all as soon as its last publication
     /// has reached everybody. Latency counts from the sending: how long the server keeps publishers waiting shows in the

@@ -78,7 +78,14 @@ mod tests {
     /// A load of a minute, with a publication every so often.
     fn load(interval_ns: u64) -> Timeline {
         let schedule = Schedule::Open { pacing: Pacing::between(0, 60 * S, interval_ns, 1), load_from: 0 };
-        Timeline { idle_ns: 0, warm_up_ns: 0, load_ns: 0, load_end_ns: 60 * S, schedule: Some(schedule) }
+        Timeline {
+            idle_ns: 0,
+            warm_up_ns: 0,
+            load_ns: 0,
+            load_end_ns: 60 * S,
+            schedule: Some(schedule),
+            upstream: None,
+        }
     }
 
     /// The silence at the end of each second; `came` says what had come by then, and how much was outstanding.

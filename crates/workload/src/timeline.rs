@@ -1,8 +1,10 @@
 //! When the phases of a run begin, and what is due when.
 
 use crate::check::Schedule;
+use crate::pacing::Pacing;
 use crate::plan::{Phase, Plan};
 use crate::roles::Roles;
+use crate::traffic::Traffic;
 use pushlab_wire::stamp::RESOLUTION_NS;
 
 const MS: u64 = 1_000_000;
@@ -21,6 +23,8 @@ pub struct Timeline {
     pub load_end_ns: u64,
     /// What is published; `None` for an idle run.
     pub schedule: Option<Schedule>,
+    /// What clients publish beside a feed, and nobody receives.
+    pub upstream: Option<Schedule>,
 }
 
 impl Timeline {
@@ -30,18 +34,33 @@ impl Timeline {
         let warm_up_ns = idle_ns + plan.phases.idle_ms * MS;
         let load_ns = warm_up_ns + plan.phases.warm_up_ms * MS;
         let load_end_ns = load_ns + plan.phases.load_ms * MS;
+        let open = |pacing: Pacing| {
+            let load_from = pacing.first_at(load_ns);
+            Schedule::Open { pacing, load_from }
+        };
         let schedule = match roles.pacing(plan, warm_up_ns) {
-            Some(pacing) => {
-                let load_from = pacing.first_at(load_ns);
-                Some(Schedule::Open { pacing, load_from })
-            }
+            Some(pacing) => Some(open(pacing)),
             None if roles.is_closed_loop() => {
                 let share = roles.warp.clone().map(|warp| (warm_up_ns, warp));
                 Some(Schedule::Closed { load_ns, load_end_ns, share })
             }
             None => None,
         };
-        Self { idle_ns, warm_up_ns, load_ns, load_end_ns, schedule }
+        let upstream = roles.upstream(plan, warm_up_ns).map(open);
+        Self { idle_ns, warm_up_ns, load_ns, load_end_ns, schedule, upstream }
+    }
+
+    /// What clients of this traffic publish on a schedule, and the first of it that is the load phase's.
+    pub fn sent(&self, traffic: Traffic) -> Option<(&Pacing, u64)> {
+        let schedule = match traffic {
+            Traffic::Paced(_) => &self.schedule,
+            Traffic::Upstream => &self.upstream,
+            Traffic::Silent | Traffic::ClosedLoop | Traffic::Broadcasts => return None,
+        };
+        match schedule {
+            Some(Schedule::Open { pacing, load_from }) => Some((pacing, *load_from)),
+            Some(Schedule::Closed { .. }) | None => None,
+        }
     }
 
     /// The phases that begin at instants known beforehand, in order.

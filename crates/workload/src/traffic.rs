@@ -12,6 +12,8 @@ pub enum Traffic {
     Silent,
     /// On the run's schedule.
     Paced(Sending),
+    /// Publications on a schedule of their own, beside a feed.
+    Upstream,
     /// An echo as soon as the last answer has come.
     ClosedLoop,
     /// A publication as soon as the last one has reached everybody: see the crate load's `broadcasts`. Of the feeder.
@@ -24,7 +26,7 @@ impl Traffic {
         match self {
             Self::Silent => None,
             Self::Paced(sending) => Some(sending),
-            Self::Broadcasts => Some(Sending::Publish),
+            Self::Upstream | Self::Broadcasts => Some(Sending::Publish),
             Self::ClosedLoop => Some(Sending::Echo),
         }
     }

@@ -1,5 +1,6 @@
 //! Reports: runs in, everything computed out.
 
+mod break_even;
 mod build;
 mod byte_table;
 mod card;

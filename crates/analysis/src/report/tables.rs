@@ -1,6 +1,7 @@
 //! Tables that are derived from the figures.
 
 use super::CONFIDENCE;
+use super::break_even::polling_break_even;
 use super::byte_table::bytes_per_message;
 use super::quantiles::lacking;
 use super::run_values::RunValues;
@@ -20,6 +21,7 @@ pub fn tables(experiment: &Experiment, series: &[SeriesRuns<'_>], charted: &[&Me
         Derived::PerformanceFactors => performance_factors(series, seed),
         Derived::MemoryPerClient => memory_per_client(series),
         Derived::BytesPerMessage => bytes_per_message(experiment.sweep(), series, seed),
+        Derived::PollingBreakEven => polling_break_even(experiment.sweep(), series, seed),
         // Of the whole report, not of one experiment.
         Derived::Leaderboard => None,
     });

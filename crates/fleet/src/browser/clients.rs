@@ -13,12 +13,10 @@ use pushlab_load::transport::Sending;
 use pushlab_os::clock::{CpuClock, monotonic_ns};
 use pushlab_wire::stamp::Stamp;
 use pushlab_workload::audience::Audience;
-use pushlab_workload::check::Schedule;
 use pushlab_workload::pacing::Pacing;
 use pushlab_workload::page_clock::PageClock;
 use pushlab_workload::plan::Plan;
 use pushlab_workload::result::Part;
-use pushlab_workload::traffic::Traffic;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -331,11 +329,7 @@ impl Clients {
         let Some(timeline) = self.state.timeline().filter(|_| !self.has_timeline) else { return };
         self.has_timeline = true;
         self.recorder.set_timeline(timeline);
-        if let (Some(Schedule::Open { pacing, load_from }), Traffic::Paced(_)) =
-            (&timeline.schedule, self.config.traffic)
-        {
-            self.pacing = Some((pacing.clone(), *load_from));
-        }
+        self.pacing = timeline.sent(self.config.traffic).map(|(pacing, load_from)| (pacing.clone(), load_from));
     }
 
     /// Accounts for everything up to the instant to which all pages have reported, in the order of time.

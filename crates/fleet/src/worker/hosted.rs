@@ -270,7 +270,9 @@ impl Hosted {
             let reported = back_end.wait_for_report(Duration::ZERO);
             let stopped = back_end.stop()?;
             let feed = reported.unwrap_or(stopped);
-            (self.part.published, self.part.lateness, self.part.fed) = (feed.published, feed.lateness, feed.seconds);
+            (self.part.published, self.part.fed) = (feed.published, feed.seconds);
+            // Beside what clients sent.
+            self.part.lateness.merge(&feed.lateness);
             self.part.published_after = feed.published_after;
             self.part.busiest = BusiestSecond::busier(self.part.busiest, feed.busiest);
         }

@@ -102,7 +102,8 @@ fn so_are_echoes_questions_and_what_the_collector_sees() {
 
 #[test]
 fn what_a_feeder_sends_is_no_clients() {
-    let feed = Scenario::Feed { interval_us: 20_000, payload_bytes: 100, by: FeedBy::Publisher };
+    let feed =
+        Scenario::Feed { interval_us: 20_000, payload_bytes: 100, by: FeedBy::Publisher, upstream_interval_ms: None };
     for transport in Transport::ALL {
         for scenario in [feed.clone(), Scenario::FanOut { publishers: 2, payload_bytes: 100 }] {
             let server = NativeServer::start(None);

@@ -9,7 +9,8 @@ use pushlab_workload::plan::{Phases, Plan, ProberPath};
 use pushlab_workload::result::LoadResult;
 use pushlab_workload::scenario::{FeedBy, Scenario, Shape};
 
-const FEED: Scenario = Scenario::Feed { interval_us: 10_000, payload_bytes: 100, by: FeedBy::Publisher };
+const FEED: Scenario =
+    Scenario::Feed { interval_us: 10_000, payload_bytes: 100, by: FeedBy::Publisher, upstream_interval_ms: None };
 
 fn fan_out(publishers: u32) -> Scenario {
     Scenario::FanOut { publishers, payload_bytes: 100 }
@@ -56,6 +57,35 @@ fn a_publishers_feed_is_whole_over_every_transport() {
         // Warm-up is part of the series.
         assert_eq!(result.seconds.iter().map(|s| s.published).sum::<u64>(), 35, "{transport}");
         assert_eq!(result.seconds.iter().map(|s| s.delivered).sum::<u64>(), 35 * 5, "{transport}");
+    }
+}
+
+#[test]
+fn clients_that_publish_beside_a_feed_change_nothing_of_it() {
+    let scenario = Scenario::Feed {
+        interval_us: 10_000,
+        payload_bytes: 100,
+        by: FeedBy::Publisher,
+        upstream_interval_ms: Some(50),
+    };
+    for transport in Transport::ALL {
+        let server = NativeServer::start(None);
+        let base = plan(server.address, transport, 5, scenario.clone());
+        let phases = Phases { warm_up_ms: 50, ..base.phases.clone() };
+        let result = run(&Plan { phases, loops: 3, ..base });
+        let errors = &result.errors;
+        assert_eq!((result.scheduled, result.published, result.unsent), (30, 30, 0), "{transport} {errors:?}");
+        assert_eq!((result.expected, result.delivered, result.lost), (150, 150, 0), "{transport} {errors:?}");
+        assert_eq!((result.latency.count(), result.latency_own.count(), result.unknown), (150, 0, 0), "{transport}");
+        assert_eq!((result.upstream, result.upstream_unsent), (30, 0), "{transport} {errors:?}");
+        assert_eq!(result.lateness.count(), 60, "{transport}: of the feed and of the clients");
+        assert_eq!(result.seconds.iter().map(|second| second.published).sum::<u64>(), 35, "{transport}");
+        let (upstream, feed): (Vec<String>, Vec<String>) =
+            server.published_to().into_iter().partition(|channel| channel == "a.up");
+        assert_eq!((upstream.len(), feed.len()), (35, 35), "{transport}: warm-up and load");
+        let subscribed = server.asked().iter().any(|asked| asked.what.starts_with("GET") && asked.channel == "a.up");
+        assert!(!subscribed && feed.iter().all(|channel| channel == "a"), "{transport}");
+        assert!(errors.is_empty() && result.reconnects == 0, "{transport} {errors:?}");
     }
 }
 

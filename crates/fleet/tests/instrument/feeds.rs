@@ -10,7 +10,8 @@ use pushlab_workload::result::LoadResult;
 use pushlab_workload::scenario::{FeedBy, Scenario};
 use std::net::TcpListener;
 
-const FEED: Scenario = Scenario::Feed { interval_us: 5_000, payload_bytes: 173, by: FeedBy::BackEnd };
+const FEED: Scenario =
+    Scenario::Feed { interval_us: 5_000, payload_bytes: 173, by: FeedBy::BackEnd, upstream_interval_ms: None };
 
 fn run_feed(faults: Faults, change: impl FnOnce(Plan) -> Plan) -> (LoadResult, FeedServer) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -81,7 +82,12 @@ fn the_table_of_deliveries_has_the_first_ten_thousand() {
     let (result, _) = run_feed(faults, |plan| Plan {
         clients: 40,
         receipts: true,
-        scenario: Scenario::Feed { interval_us: 1_000, payload_bytes: 53, by: FeedBy::BackEnd },
+        scenario: Scenario::Feed {
+            interval_us: 1_000,
+            payload_bytes: 53,
+            by: FeedBy::BackEnd,
+            upstream_interval_ms: None,
+        },
         ..plan
     });
     assert_eq!((result.delivered, result.latency_up.count(), result.deliveries.len()), (12_000, 12_000, 10_000));
@@ -103,7 +109,12 @@ fn faults_are_counted_exactly() {
     let faults = Faults { lost: 10, doubled: 5, swapped: 10, ..Faults::default() };
     let (result, server) = run_feed(faults, |plan| Plan {
         clients: 20,
-        scenario: Scenario::Feed { interval_us: 1_000, payload_bytes: 100, by: FeedBy::BackEnd },
+        scenario: Scenario::Feed {
+            interval_us: 1_000,
+            payload_bytes: 100,
+            by: FeedBy::BackEnd,
+            upstream_interval_ms: None,
+        },
         // What is lost is waited for until nothing has come for a while.
         phases: Phases { load_ms: 1_000, drain_ms: 600_000, ..plan.phases.clone() },
         drain_stall_ms: Some(700),

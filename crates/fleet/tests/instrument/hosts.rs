@@ -60,6 +60,23 @@ fn posts_starve_behind_six_streams_and_not_behind_five() {
 }
 
 #[test]
+fn what_starves_beside_a_feed_is_told_and_the_feed_is_whole() {
+    let scenario = Scenario::Feed {
+        interval_us: 10_000,
+        payload_bytes: 71,
+        by: FeedBy::Publisher,
+        upstream_interval_ms: Some(100),
+    };
+    for (clients, upstream, unsent) in [(6, 0, 18), (5, 15, 0)] {
+        let server = NativeServer::start(None);
+        let result = run(&in_browsers(&server, Transport::Sse, clients, scenario.clone()));
+        assert_eq!((result.upstream, result.upstream_unsent), (upstream, unsent), "{:?}", result.errors);
+        let counts = (result.published, result.unsent, result.delivered, result.lost);
+        assert_eq!(counts, (30, 0, 30 * u64::from(clients), 0), "{:?}", result.errors);
+    }
+}
+
+#[test]
 fn what_the_missing_do_not_receive_is_lost() {
     let server = NativeServer::start(None);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -73,7 +90,8 @@ fn what_the_missing_do_not_receive_is_lost() {
             None
         });
     });
-    let scenario = Scenario::Feed { interval_us: 20_000, payload_bytes: 71, by: FeedBy::BackEnd };
+    let scenario =
+        Scenario::Feed { interval_us: 20_000, payload_bytes: 71, by: FeedBy::BackEnd, upstream_interval_ms: None };
     let base = in_browsers(&server, Transport::Sse, 8, scenario);
     let phases = Phases { drain_ms: 200, ..base.phases.clone() };
     let plan = Plan { backend_listen: Some(back_end), phases, ..base };

@@ -196,7 +196,8 @@ fn a_hundred_clients_share_a_connection() {
 
 #[test]
 fn instruments_speak_it_too() {
-    let feed = Scenario::Feed { interval_us: 20_000, payload_bytes: 100, by: FeedBy::Publisher };
+    let feed =
+        Scenario::Feed { interval_us: 20_000, payload_bytes: 100, by: FeedBy::Publisher, upstream_interval_ms: None };
     let fan_out = Scenario::FanOut { publishers: 3, payload_bytes: 100 };
     let upstream = Scenario::Upstream { interval_ms: 30, payload_bytes: 200 };
     let request = Scenario::Request { payload_bytes: 50 };

@@ -249,7 +249,14 @@ fn run<R: Receiver>(config: LoopConfig, count: u64, during: impl FnOnce(&Pacing)
     let pacing = Pacing { count, ..Pacing::endless(start_ns, 20 * MS, sources) };
     let schedule = Some(Schedule::Open { pacing: pacing.clone(), load_from: 0 });
     let load_end_ns = start_ns + 60_000 * MS;
-    state.begin(Timeline { idle_ns: start_ns, warm_up_ns: start_ns, load_ns: start_ns, load_end_ns, schedule });
+    state.begin(Timeline {
+        idle_ns: start_ns,
+        warm_up_ns: start_ns,
+        load_ns: start_ns,
+        load_end_ns,
+        schedule,
+        upstream: None,
+    });
     during(&pacing);
     wait_until(|| state.sum(|progress| &progress.load_delivered) == count * u64::from(CLIENTS));
     state.set_after(monotonic_ns());

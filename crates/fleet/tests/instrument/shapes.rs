@@ -21,7 +21,8 @@ fn run_feed(shape: Shape) -> LoadResult {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let back_end = listener.local_addr().unwrap();
     let server = FeedServer::start(back_end, Faults::default());
-    let feed = Scenario::Feed { interval_us: 5_000, payload_bytes: 100, by: FeedBy::BackEnd };
+    let feed =
+        Scenario::Feed { interval_us: 5_000, payload_bytes: 100, by: FeedBy::BackEnd, upstream_interval_ms: None };
     let base = plan(server.address, Transport::WebSocket, 3, feed);
     let phases = Phases { warm_up_ms: 50, ..base.phases.clone() };
     let plan = Plan { backend_listen: Some(back_end), shape, phases, ..base };

@@ -210,7 +210,8 @@ fn the_handshake_asks_for_a_host_and_not_for_an_address() {
 #[test]
 fn requests_call_the_subject_by_its_name_and_stay_below_its_path() {
     let upstream = Scenario::Upstream { interval_ms: 30, payload_bytes: 100 };
-    let feed = Scenario::Feed { interval_us: 20_000, payload_bytes: 100, by: FeedBy::Publisher };
+    let feed =
+        Scenario::Feed { interval_us: 20_000, payload_bytes: 100, by: FeedBy::Publisher, upstream_interval_ms: None };
     for transport in Transport::ALL {
         for scenario in [CHAT, upstream.clone(), feed.clone()] {
             let server = NativeServer::below("/push");
@@ -292,7 +293,7 @@ fn the_back_end_listens_where_it_is_told_to() {
         free_port(),
         Transport::WebSocket,
         2,
-        Scenario::Feed { interval_us: 5_000, payload_bytes: 50, by: FeedBy::BackEnd },
+        Scenario::Feed { interval_us: 5_000, payload_bytes: 50, by: FeedBy::BackEnd, upstream_interval_ms: None },
     );
     let phases = Phases { connect_ms: 200, ..base.phases.clone() };
     let base = Plan { backend_listen: Some(address), phases, ..base };

@@ -398,6 +398,8 @@ mod tests {
             scheduled: 1,
             published: 2,
             published_after: 31,
+            upstream: 32,
+            upstream_unsent: 33,
             unsent: 3,
             expected: 4,
             delivered: 5,

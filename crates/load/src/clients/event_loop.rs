@@ -5,7 +5,6 @@ use super::compression::Compression;
 use super::config::{LoopConfig, polls};
 use super::feeding::Feeding;
 use super::hosts::Hosts;
-use super::marks::Marks;
 use super::receipt_sample::ReceiptSample;
 use super::retry::Retry;
 use super::windows::Windows;
@@ -22,6 +21,7 @@ use pushlab_os::timer::Timer;
 use pushlab_workload::audience::Audience;
 use pushlab_workload::busy::{BusyWatch, LoadThread};
 use pushlab_workload::check::Schedule;
+use pushlab_workload::marks::Marks;
 use pushlab_workload::pacing::{Pacing, Turns};
 use pushlab_workload::result::Part;
 use pushlab_workload::room_turns::RoomTurns;
@@ -228,29 +228,24 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         if self.marks.load_ns == u64::MAX
             && let Some(timeline) = self.state.timeline()
         {
-            self.marks.idle_ns = timeline.idle_ns;
-            self.marks.warm_up_ns = timeline.warm_up_ns;
-            self.marks.load_ns = timeline.load_ns;
-            self.marks.load_end_ns = timeline.load_end_ns;
+            self.marks.begin(timeline);
             self.recorder.set_timeline(timeline);
             self.busy.set_load(timeline.load_ns..timeline.load_end_ns);
-            let paced = matches!(self.config.traffic, Traffic::Paced(_));
-            match &timeline.schedule {
-                Some(Schedule::Open { pacing, load_from }) if paced => {
-                    let mut turns = Turns::new(pacing.clone(), self.config.lane, self.config.lanes);
-                    if let Audience::Rooms(rooms) = &self.config.audience {
-                        let LoopConfig { clients, lane, lanes, .. } = self.config;
-                        let room_turns = RoomTurns::new(Arc::clone(rooms), pacing, clients, lane, lanes);
-                        turns = Turns::new(pacing.clone(), 0, 1);
-                        turns.skip_unless(|k| room_turns.is_own(k, pacing));
-                        self.rooms = Some(room_turns);
-                    }
-                    self.next_publication_ns = turns.due_ns().unwrap_or(u64::MAX);
-                    self.publish_turns = Some(turns);
-                    self.pacing = Some((pacing.clone(), *load_from));
+            if let Some(Schedule::Closed { share, .. }) = &timeline.schedule {
+                self.share.clone_from(share);
+            }
+            if let Some((pacing, load_from)) = timeline.sent(self.config.traffic) {
+                let mut turns = Turns::new(pacing.clone(), self.config.lane, self.config.lanes);
+                if let Audience::Rooms(rooms) = &self.config.audience {
+                    let LoopConfig { clients, lane, lanes, .. } = self.config;
+                    let room_turns = RoomTurns::new(Arc::clone(rooms), pacing, clients, lane, lanes);
+                    turns = Turns::new(pacing.clone(), 0, 1);
+                    turns.skip_unless(|k| room_turns.is_own(k, pacing));
+                    self.rooms = Some(room_turns);
                 }
-                Some(Schedule::Closed { share, .. }) => self.share.clone_from(share),
-                _ => {}
+                self.next_publication_ns = turns.due_ns().unwrap_or(u64::MAX);
+                self.publish_turns = Some(turns);
+                self.pacing = Some((pacing.clone(), load_from));
             }
         }
         self.marks.after_ns = self.state.after_ns();

@@ -13,7 +13,6 @@ mod cutting;
 mod event_loop;
 mod feeding;
 mod hosts;
-mod marks;
 mod publishing;
 mod receipt_sample;
 mod receiving;

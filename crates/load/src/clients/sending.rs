@@ -210,8 +210,8 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         let client = &mut self.clients[index];
         match self.config.traffic {
             Traffic::Silent => None,
-            Traffic::Paced(sending) => {
-                let (pacing, _) = self.pacing.as_ref()?;
+            Traffic::Paced(_) | Traffic::Upstream => {
+                let (sending, (pacing, _)) = (self.config.traffic.sending()?, self.pacing.as_ref()?);
                 if let Some(rooms) = &self.rooms {
                     return Some((sending, rooms.next_stamp(index, pacing)));
                 }

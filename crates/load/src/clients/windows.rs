@@ -1,7 +1,7 @@
 //! Counts of the whole run and of its phases: one count that only grows, and what it was when each phase began.
 
-use super::marks::Marks;
 use crate::socket::TlsBytes;
+use pushlab_workload::marks::Marks;
 use pushlab_workload::result::{ByteUses, ClientBytes, Part};
 use pushlab_workload::tally::Tally;
 

@@ -569,7 +569,14 @@ mod tests {
         let state = Arc::new(RunState::new(origin_ns, 1));
         let load_ns = origin_ns + s / 2;
         let load_end_ns = load_ns + 3 * s / 2;
-        state.begin(Timeline { idle_ns: load_ns, warm_up_ns: load_ns, load_ns, load_end_ns, schedule: None });
+        state.begin(Timeline {
+            idle_ns: load_ns,
+            warm_up_ns: load_ns,
+            load_ns,
+            load_end_ns,
+            schedule: None,
+            upstream: None,
+        });
         state.set_after(load_end_ns + s / 2);
         state.set_end(load_end_ns + s / 2);
         let config = ProberConfig {

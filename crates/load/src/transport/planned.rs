@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 /// What clients ask.
 pub fn of_clients(plan: &Plan, roles: &Roles) -> Requests {
-    let publish_to = if roles.collector.is_some() { plan.upstream_channel() } else { plan.channel.clone() };
+    let is_upstream = roles.collector.is_some() || roles.upstream_ns.is_some();
+    let publish_to = if is_upstream { plan.upstream_channel() } else { plan.channel.clone() };
     let requests = Requests::new(&plan.target, &plan.channel, &publish_to, plan.poll_wait_s);
     let requests = requests.with_keep_alive(plan.sockets.keep_alive).with_headers(plan.headers, plan.compression_from);
     let requests = match &plan.speaks {

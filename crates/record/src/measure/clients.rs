@@ -65,6 +65,12 @@ pub fn published(run: &RunRecord) -> Option<f64> {
     per_load_second(run, |r| r.published)
 }
 
+/// What clients publish beside a feed, per cent of all messages that they send and receive.
+pub fn upstream_share(run: &RunRecord) -> Option<f64> {
+    let result = run.result.as_ref().filter(|result| result.upstream > 0)?;
+    Some(result.upstream as f64 * 100.0 / (result.upstream + result.delivered) as f64)
+}
+
 /// HTTP requests per second that clients sent in the load phase.
 pub fn requests(run: &RunRecord) -> Option<f64> {
     per_load_second(run, |r| r.requests)
@@ -103,7 +109,9 @@ fn per_load_second(run: &RunRecord, count: fn(&LoadResult) -> u64) -> Option<f64
 /// HTTP requests of clients that publish, for every 100 of their publications.
 pub fn requests_publisher(run: &RunRecord) -> Option<f64> {
     let result = run.result.as_ref()?;
-    (result.published > 0).then(|| result.requests_publishers as f64 * 100.0 / result.published as f64)
+    // What a feed publishes meanwhile is not theirs.
+    let own = if result.upstream > 0 { result.upstream } else { result.published };
+    (own > 0).then(|| result.requests_publishers as f64 * 100.0 / own as f64)
 }
 
 /// HTTP requests of one client that only receives, for every 100 publications.
@@ -118,7 +126,10 @@ fn publishers(run: &RunRecord) -> Option<u64> {
     let plan = run.plan.as_ref()?;
     Some(match plan.scenario {
         Scenario::Chat { publishers: Some(publishers), .. } => u64::from(publishers),
-        Scenario::Feed { .. } | Scenario::FanOut { .. } | Scenario::Storm { .. } | Scenario::Idle => 0,
+        Scenario::Feed { upstream_interval_ms: None, .. }
+        | Scenario::FanOut { .. }
+        | Scenario::Storm { .. }
+        | Scenario::Idle => 0,
         _ => u64::from(plan.clients),
     })
 }
@@ -170,6 +181,13 @@ pub fn server_bytes_in(run: &RunRecord) -> Option<f64> {
 /// Bytes per second that clients received in the load phase, kB.
 pub fn server_bytes_out(run: &RunRecord) -> Option<f64> {
     counted(run).and_then(|_| per_load_second(run, |r| r.bytes_received_in_load)).map(|bytes| bytes / 1e3)
+}
+
+/// Bytes per second that a client sent and received in the load phase.
+pub fn bytes_per_client(run: &RunRecord) -> Option<f64> {
+    let clients = run.planned.cell.clients;
+    let kilobytes = server_bytes_in(run)? + server_bytes_out(run)?;
+    (clients > 0).then(|| kilobytes * 1e3 / f64::from(clients))
 }
 
 /// Clients that were subscribed when the load began.
@@ -252,6 +270,37 @@ mod tests {
             None,
             "three of four never got there"
         );
+    }
+
+    #[test]
+    fn what_clients_publish_beside_a_feed_is_a_share_of_their_messages() {
+        let beside = |upstream, requests_publishers| {
+            let result =
+                LoadResult { upstream, requests_publishers, published: 5, delivered: 60, ..LoadResult::default() };
+            let record = run(Transport::Sse, result);
+            (upstream_share(&record), requests_publisher(&record))
+        };
+        assert_eq!(beside(20, 30), (Some(25.0), Some(150.0)));
+        assert_eq!(beside(0, 0), (None, Some(0.0)));
+        let sender = |upstream_interval_ms| {
+            let feed = Scenario::Feed {
+                interval_us: 1,
+                payload_bytes: 50,
+                by: pushlab_workload::scenario::FeedBy::Publisher,
+                upstream_interval_ms,
+            };
+            publishers(&RunRecord { plan: Some(plan(&feed)), ..run(Transport::Sse, LoadResult::default()) })
+        };
+        assert_eq!((sender(None), sender(Some(7))), (Some(0), Some(4)));
+    }
+
+    #[test]
+    fn a_clients_bytes_are_those_of_both_ways_in_a_second() {
+        let result = LoadResult { bytes_sent: 800, bytes_received_in_load: 3_200, ..LoadResult::default() };
+        let mut record = run(Transport::Sse, result);
+        let phases = &mut record.result.as_mut().unwrap().phases;
+        phases.push(PhaseMark { phase: Phase::Drain, t_ns: SECOND_NS * 11 });
+        assert_eq!(bytes_per_client(&record), Some(500.0));
     }
 
     #[test]

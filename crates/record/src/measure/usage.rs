@@ -49,6 +49,13 @@ pub fn cpu(run: &RunRecord) -> Option<f64> {
     cpu_percent(&run.subject, run.phase_span(Phase::Load)?)
 }
 
+/// Subject's CPU time in a second of the load phase over the clients, µs.
+pub fn cpu_per_client(run: &RunRecord) -> Option<f64> {
+    let clients = run.planned.cell.clients;
+    // A per cent of a core is 10 ms in a second.
+    cpu(run).filter(|_| clients > 0).map(|percent| percent * 1e4 / f64::from(clients))
+}
+
 /// Subject's CPU under load, per cent of one core: the median of its seconds.
 pub fn cpu_median(run: &RunRecord) -> Option<f64> {
     let (start, end) = run.phase_span(Phase::Load)?;
@@ -250,6 +257,10 @@ mod tests {
         assert_eq!((memory_loaded(&run), memory_own(&run)), (Some(40.0), Some(85.0)));
         assert_eq!((connections_least(&run), connections(&run)), (Some(9.0), Some(30.0)));
         assert_eq!((cpu(&run), cpu_after(&run)), (Some(100.0), Some(25.0)));
+        run.planned.cell.clients = 8;
+        assert_eq!(cpu_per_client(&run), Some(125_000.0), "an eighth of a second in each");
+        run.planned.cell.clients = 0;
+        assert_eq!(cpu_per_client(&run), None);
     }
 
     #[test]

@@ -92,8 +92,12 @@ pub struct Spoken<'a> {
 
 impl Spoken<'_> {
     fn plan(&self, subject: &Subject, interval_ms: u64, load_ms: u64) -> Plan {
-        let scenario =
-            Scenario::Feed { interval_us: interval_ms * 1_000, payload_bytes: PAYLOAD_BYTES, by: FeedBy::Publisher };
+        let scenario = Scenario::Feed {
+            interval_us: interval_ms * 1_000,
+            payload_bytes: PAYLOAD_BYTES,
+            by: FeedBy::Publisher,
+            upstream_interval_ms: None,
+        };
         let plan = plan(subject.address, self.transport, self.speaks.clone(), scenario, load_ms);
         let phases = Phases { drain_ms: DRAIN_MS, ..plan.phases.clone() };
         Plan { clients: CLIENTS, instruments_from: Some(PUBLISHER), phases, ..plan }

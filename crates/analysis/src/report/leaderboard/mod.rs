@@ -230,7 +230,12 @@ mod tests {
         let fan_out = named("busy", Scenario::FanOut { publishers: 4, payload_bytes: 50 });
         let mut half = named("half", base.scenario.clone());
         half.capacity_share = Some(CapacityShare { of: "busy".to_owned(), share: 0.5, at_most: None });
-        let even = Scenario::Feed { interval_us: 50_000, payload_bytes: 50, by: FeedBy::Publisher };
+        let even = Scenario::Feed {
+            interval_us: 50_000,
+            payload_bytes: 50,
+            by: FeedBy::Publisher,
+            upstream_interval_ms: None,
+        };
         vec![fan_out, half, named("silent", Scenario::Idle), named("even", even)]
     }
 
