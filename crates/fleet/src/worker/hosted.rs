@@ -137,7 +137,7 @@ impl Hosted {
             payload: None,
             audience: Audience::Nobodys,
             publishers: 0,
-            return_over_ns: None,
+            storm: None,
             ..loop_config(plan, roles, segment, &instruments, 0)
         };
         if let Some(audience) = roles.collector.clone() {
@@ -213,6 +213,7 @@ impl Hosted {
             delivered: state.sum(|p| &p.delivered),
             load_published: state.sum(|p| &p.load_published),
             load_delivered: state.sum(|p| &p.load_delivered),
+            load_gone: state.sum(|p| &p.load_gone),
         }
     }
 
@@ -289,7 +290,7 @@ fn loop_config(plan: &Plan, roles: &Roles, segment: Segment, dialler: &Dialler, 
         ignores_arrays: roles.feed.is_some(),
         publishers: roles.publishers,
         has_receipts: plan.receipts,
-        return_over_ns: roles.return_over_ns,
+        storm: roles.storm,
         connect_rate: plan.connect_rate,
         poll_interval_ns: plan.poll_interval_ms * MS,
         poll_phase_ns: plan.poll_phase_ns(),

@@ -17,7 +17,6 @@ mod marks;
 mod publishing;
 mod receipt_sample;
 mod receiving;
-mod retry;
 mod sending;
 mod windows;
 
