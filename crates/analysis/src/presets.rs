@@ -113,7 +113,7 @@ mod tests {
         match times {
             Times::ResponseIdle => return pings(own.phases.idle_ms),
             Times::Response => return pings(own.phases.load_ms),
-            Times::CaughtUp => {
+            Times::Back | Times::CaughtUp => {
                 let is_storm = matches!(own.scenario, Scenario::Storm { .. });
                 return is_storm.then(|| u64::from(cell.clients) * repeats);
             }

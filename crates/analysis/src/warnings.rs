@@ -10,7 +10,7 @@ use pushlab_stats::{
 };
 use pushlab_workload::plan::Phase;
 use pushlab_workload::result::LoadResult;
-use pushlab_workload::scenario::Shape;
+use pushlab_workload::scenario::{Scenario, Shape};
 
 /// Share of the probe's ticks that may be missed.
 const MISSED_TICKS_MAX: f64 = 0.2;
@@ -80,7 +80,7 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Warning> {
     warnings.extend(own_shares(record, result, evidence.limits).into_iter().filter(|_| !is_saturated));
     warnings.extend(delivery_warnings(&DeliveryCounts {
         expected: result.expected,
-        lost: result.lost,
+        lost: result.lost_silently(),
         duplicated: result.duplicated,
         reordered: result.reordered,
     }));
@@ -255,6 +255,11 @@ fn unsure_clock(record: &RunRecord) -> Option<Warning> {
 /// A subject of which a process ended under load and another took its place: its counters began again, or it had fewer
 /// processes for a while. One that did not come back has ended its run.
 fn restarted(record: &RunRecord, (start, end): (u64, u64)) -> Option<Warning> {
+    let plan = record.plan.as_ref();
+    if plan.is_some_and(|plan| matches!(plan.scenario, Scenario::Storm { outage, .. } if !outage.is_cut())) {
+        // It is the lab that does so.
+        return None;
+    }
     let is_inside = |t_ns: u64| (start..=end).contains(&t_ns);
     let counters: Vec<_> = record.counters.iter().filter(|sample| is_inside(sample.t_ns)).collect();
     let began_again = |two: &[&CounterSample]| two[1].accepted < two[0].accepted || two[1].sent < two[0].sent;
@@ -366,7 +371,7 @@ mod tests {
     use pushlab_workload::payload::Content;
     use pushlab_workload::plan::{ClientsIn, Phases, Plan, RequestHeaders, Sockets, Sources, Target};
     use pushlab_workload::result::PhaseMark;
-    use pushlab_workload::scenario::Scenario;
+    use pushlab_workload::scenario::Outage;
 
     /// A hundred clients that are told at once of what one of them says.
     fn plan() -> Plan {
@@ -440,8 +445,9 @@ mod tests {
 
     #[test]
     fn a_subject_that_began_again_under_load_is_told() {
-        let told = |processes: &[u32], accepted: &[u64]| {
+        let told_in = |scenario: Option<Scenario>, processes: &[u32], accepted: &[u64]| {
             let mut record = presets::blank(presets::load("tangen-chat", None).unwrap().cells().remove(0));
+            record.plan = scenario.map(|scenario| Plan { scenario, ..plan() });
             let at = |i: usize| 1_000 * i as u64;
             let sample =
                 |(i, processes): (usize, &u32)| Sample { t_ns: at(i), processes: *processes, ..Sample::default() };
@@ -454,10 +460,14 @@ mod tests {
             record.counters = accepted.iter().enumerate().map(counter).collect();
             restarted(&record, (1_000, 4_000)).map(|warning| warning.detail)
         };
+        let told = |processes: &[u32], accepted: &[u64]| told_in(None, processes, accepted);
         assert_eq!(told(&[3, 3, 2, 3, 3], &[]).unwrap(), "it had 3 processes, then 2, then 3 again");
         assert_eq!(told(&[1; 5], &[90, 100, 100, 7, 12]).unwrap(), "its counters began again under load");
         assert_eq!(told(&[1, 3, 3, 3, 3, 1], &[0, 100, 100, 110, 120, 0]), None, "before the load and after it");
         assert_eq!(told(&[3, 3, 2, 2, 2], &[]), None, "one that has ended and was not replaced");
+        let storm = |outage| Scenario::Storm { missed: 1, payload_bytes: 50, return_over_ms: 0, outage };
+        let told_of = |outage| told_in(Some(storm(outage)), &[1, 1, 0, 1, 1], &[]);
+        assert!(told_of(Outage::Cut).is_some() && told_of(Outage::Kill).is_none(), "the lab does that itself");
     }
 
     /// What is said of five seconds of which the generator's third event loop filled one.

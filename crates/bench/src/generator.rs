@@ -176,7 +176,7 @@ fn start_loop(target: SocketAddr, connections: u32, state: &Arc<RunState>) -> an
         ignores_arrays: true,
         publishers: 0,
         has_receipts: false,
-        return_over_ns: None,
+        storm: None,
         connect_rate: 20_000,
         poll_interval_ns: SECOND_NS,
         seed: 1,

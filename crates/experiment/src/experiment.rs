@@ -400,7 +400,10 @@ mod tests {
             others
         };
         let plain = |transport| (transport, "plain".to_owned());
-        assert_eq!(others(r#"{ kind = "storm", missed = 10, payload_bytes = 71 }"#), [plain(Transport::Sse)]);
+        let storm = |outage: &str| others(&format!(r#"{{ kind = "storm", missed = 10, payload_bytes = 71{outage} }}"#));
+        assert_eq!(storm(""), [plain(Transport::Sse)]);
+        assert_eq!(storm(r#", outage = "restart""#), [plain(Transport::Sse)]);
+        assert_eq!(storm(r#", outage = "takeover""#), [], "only ours can");
         assert_eq!(others(r#"{ kind = "idle" }"#), [plain(Transport::WebSocket), plain(Transport::Sse)]);
     }
 

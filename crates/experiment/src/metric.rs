@@ -195,6 +195,9 @@ macro_rules! for_each_metric {
             memory_kernel "Kernel memory of connections", "MiB", Lower,
                 "growth of slab, page tables, stacks and socket buffers of the machine with all clients connected: both ends";
             delivered "Deliveries", "/s", Higher, "per second, received and checked by the clients";
+            back_median "Back, median", "ms", Lower,
+                "of a storm: from when clients may come back until half of them are subscribed again";
+            back_p99 "Back, p99", "ms", Lower, "of a storm: until 99 % of the clients are subscribed again";
             caught_up_median "Caught up, median", "ms", Lower,
                 "of a storm: from when clients may come back until half of them have what they missed";
             caught_up_p99 "Caught up, p99", "ms", Lower, "of a storm: until 99 % of the clients have what they missed";
@@ -203,6 +206,8 @@ macro_rules! for_each_metric {
             lost "Lost", "", Lower,
                 "deliveries of the load phase that never came; in a storm without those to clients that were told of a gap";
             doubled "Doubled", "", Lower, "deliveries of the load phase that came again, and in a storm of earlier ones";
+            told_when "Clients told when to come back", "", Neither,
+                "of a storm: clients that the server told, as it ended, after how long to come back; they obeyed";
             gaps_told "Clients told of a gap", "", Lower, "of a storm: clients that were told, when they came back, that messages are gone";
             recovered_falsely "False recoveries", "", Lower,
                 "of a storm: clients that were subscribed again and told of no gap, though messages never came to them";

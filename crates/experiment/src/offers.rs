@@ -3,7 +3,7 @@
 use crate::cell::SlowPolicy;
 use crate::polling::Polling;
 use pushlab_wire::transport::Transport;
-use pushlab_workload::scenario::{FeedBy, Scenario};
+use pushlab_workload::scenario::{FeedBy, Outage, Scenario};
 use std::collections::BTreeMap;
 
 /// What somebody else's server can do. Ours can do everything.
@@ -48,7 +48,11 @@ impl Offer {
         let has_scenario = match scenario {
             Scenario::Echo { .. } | Scenario::Request { .. } => self.echo,
             Scenario::Rooms { .. } => self.rooms,
-            Scenario::Storm { .. } => self.resumes.contains(&transport),
+            // To take over is our server's own.
+            Scenario::Storm { outage: Outage::Takeover, .. } => false,
+            Scenario::Storm { outage, .. } => {
+                self.resumes.contains(&transport) && (outage.is_cut() || !self.is_external)
+            }
             Scenario::Feed { by: FeedBy::BackEnd, .. } => self.feed,
             _ => true,
         };

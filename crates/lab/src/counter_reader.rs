@@ -57,6 +57,11 @@ impl CounterReader {
         })
     }
 
+    /// Asks another server from now on, at the same address.
+    pub fn begin_anew(&mut self) {
+        (self.stream, self.sent_bytes, self.received_bytes) = (None, 0, 0);
+    }
+
     /// The counters now; `None` when the server did not answer in time. Bytes are without the reader's own, but over
     /// TLS, where it does not see them all.
     pub fn read(&mut self) -> Option<CounterSample> {

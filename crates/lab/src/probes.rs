@@ -81,7 +81,9 @@ pub struct Watched<'a> {
 pub fn sample(watched: Watched<'_>, used: &LatestUsage, phases: Phases) -> Result<Sampler, String> {
     let Watched { pids, ports, what } = watched;
     let failed = |what: &dyn std::fmt::Display| format!("cannot watch processes {pids:?}: {what}");
-    let probe = Probe::of_all(pids, ProbeConfig { ports, ..ProbeConfig::default() }).map_err(|e| failed(&e))?;
+    // A subject may be started again; one that ends by itself has ended the run.
+    let config = ProbeConfig { ports, outlives_roots: what == Periodic::SubjectSamples, ..ProbeConfig::default() };
+    let probe = Probe::of_all(pids, config).map_err(|e| failed(&e))?;
     let used = used.0.clone();
     let note = move |sample: &Sample| {
         used[0].store(sample.cpu_ns, Ordering::Relaxed);
@@ -101,6 +103,7 @@ pub fn counter_interval(experiment: &Experiment) -> Duration {
 /// Reads the server's counters in a thread of its own.
 pub struct CounterWatch {
     stop: Arc<AtomicBool>,
+    begins_anew: Arc<AtomicBool>,
     thread: JoinHandle<Vec<CounterSample>>,
 }
 
@@ -108,10 +111,10 @@ impl CounterWatch {
     /// Begins to read.
     pub fn start(mut reader: CounterReader, interval: Duration, phases: Phases) -> Self {
         let delay = phases.delay(Periodic::Counters, interval);
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = stop.clone();
+        let (stop, begins_anew) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let (stopped, is_new) = (stop.clone(), begins_anew.clone());
         let thread = std::thread::spawn(move || {
-            let mut samples = Vec::new();
+            let (mut samples, mut before) = (Vec::<CounterSample>::new(), CounterSample::default());
             let mut next = Instant::now() + delay;
             while !stopped.load(Ordering::Relaxed) {
                 // A wake-up before its time is no reading.
@@ -120,12 +123,21 @@ impl CounterWatch {
                     std::thread::park_timeout(wait);
                     continue;
                 }
-                samples.extend(reader.read());
+                if is_new.swap(false, Ordering::Relaxed) {
+                    reader.begin_anew();
+                    before = samples.last().copied().unwrap_or_default();
+                }
+                samples.extend(reader.read().map(|sample| sample.after(&before)));
                 next = (next + interval).max(Instant::now());
             }
             samples
         });
-        Self { stop, thread }
+        Self { stop, begins_anew, thread }
+    }
+
+    /// Another process has taken the server's place: its counters begin at zero, and go on from where those were.
+    pub fn begin_anew(&self) {
+        self.begins_anew.store(true, Ordering::Relaxed);
     }
 
     /// Ends it.

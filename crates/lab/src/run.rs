@@ -6,7 +6,7 @@ use crate::planned::{CHANNEL, Ends, named, plan, repetition};
 use crate::planner::Side;
 use crate::probes::{CounterWatch, LatestUsage, Phases, Usage, Watched, sample};
 use crate::standing::{Setup, Stage, Standing};
-use crate::target::Target;
+use crate::target::{Launch, Target, outage_of};
 use crate::topology::Topology;
 use crate::wall_clock;
 use crate::warming::Warming;
@@ -210,8 +210,7 @@ fn start(
     let listen = || topology.listen_beside_subject().map_err(|e| format!("the back end cannot listen: {e}"));
     let backend = has_back_end.then(listen).transpose()?;
     let feed = backend.as_ref().map(|backend| (backend.address, CHANNEL));
-    let log = prefix.with_extension("subject.log");
-    let target = Target::start(named, planned, experiment, place, &topology, feed, log)?;
+    let target = Target::start(Launch { named, planned, experiment, place, topology: &topology }, feed)?;
     Ok((Stage { topology, target, since: planned.order }, backend))
 }
 
@@ -256,10 +255,16 @@ fn attempt(
     let (mut link, mut warming) = (LinkWatch::default(), Warming::default());
     let mut seen = Seen { subject: target.process(), ..Seen::default() };
     let follow = Follow::of(planned, experiment, &used);
-    let ended = follow.to_the_end(&mut target, &mut load, beside, observer, &mut warming, &mut |phase, t_ns| {
+    let launch = Launch { named: &named, planned, experiment, place, topology: &topology };
+    let mut on_phase = |target: &mut Target, phase, t_ns| {
         seen.phase(phase);
         link.phase(phase, t_ns, &experiment.phases, topology.network());
-    });
+        if phase == Phase::Load && !outage_of(experiment).is_cut() {
+            seen.subject = start_again(target, launch, watch_subject.as_ref(), counters.as_ref())?;
+        }
+        Ok(())
+    };
+    let ended = follow.to_the_end(&mut target, &mut load, beside, observer, &mut warming, &mut on_phase);
     (collected.machine, collected.tcp) = (seen.load, seen.tcp);
     let has_warm_up = experiment.scenario != Scenario::Idle && experiment.phases.warm_up_ms > 0;
     collected.warm_up = has_warm_up.then(|| warming.record(experiment));
@@ -271,13 +276,7 @@ fn attempt(
     collected.generator = Some(watch_generator.finish());
     collected.runtime = target.runtime_log();
     drop(load);
-    let kept = match (&ended, setup) {
-        (Ended::Done(_), Some(setup)) => Some((setup, target)),
-        _ => {
-            end(target, &ended);
-            None
-        }
-    };
+    let kept = end(target, &ended, setup);
     // Not before: a server that stops waits for clients' farewells, which may still be under way.
     collected.network = topology.take_link().map(|ended| link.finish(ended));
     if let Some((setup, target)) = kept {
@@ -298,12 +297,28 @@ fn ends(target: &Target, topology: &Topology, backend: Option<&Listener>, place:
     }
 }
 
-/// Ends the server of a run. One that hangs would not heed a request to end.
-fn end(target: Target, ended: &Ended) {
-    match ended {
-        Ended::Silent { .. } => drop(target),
+/// Starts the server of a storm again. Whatever watches it watches the new process, which is returned, from then on.
+fn start_again(
+    target: &mut Target,
+    launch: Launch<'_>,
+    sampler: Option<&Sampler>,
+    counters: Option<&CounterWatch>,
+) -> Result<Option<u32>, String> {
+    target.start_again(launch)?;
+    sampler.into_iter().zip(target.process()).for_each(|(sampler, process)| sampler.follow(process));
+    counters.into_iter().for_each(CounterWatch::begin_anew);
+    Ok(target.process())
+}
+
+/// Ends the server of a run, unless another run of its setup is to find it as it is. One that hangs would not heed a
+/// request to end.
+fn end(target: Target, ended: &Ended, setup: Option<Setup>) -> Option<(Setup, Target)> {
+    match (ended, setup) {
+        (Ended::Done(_), Some(setup)) => return Some((setup, target)),
+        (Ended::Silent { .. }, _) => drop(target),
         _ => target.stop(),
     }
+    None
 }
 
 /// How long the subject may be silent. What was published is not expected before a round trip through the network, of
@@ -381,7 +396,7 @@ impl<'a> Follow<'a> {
         mut beside: Option<&mut Beside<'_>>,
         observer: &mut dyn RunObserver,
         warming: &mut Warming,
-        on_phase: &mut dyn FnMut(Phase, u64),
+        on_phase: &mut dyn FnMut(&mut Target, Phase, u64) -> Result<(), String>,
     ) -> Ended {
         let phases = &self.experiment.phases;
         let longest = Duration::from_millis(self.experiment.run_ms() + phases.connect_ms + phases.drain_ms) + SLACK;
@@ -403,8 +418,10 @@ impl<'a> Follow<'a> {
                     continue;
                 }
                 Some(RunEvent::Phase { phase: next, t_ns }) => {
-                    on_phase(next, t_ns);
                     phase = Some(next);
+                    if let Err(reason) = on_phase(target, next, t_ns) {
+                        return Ended::Failed { reason, phase, is_of_load: false };
+                    }
                     if let Some(detail) = warming.is_too_short(self.experiment).filter(|_| next == Phase::Load) {
                         return Ended::Cold { detail };
                     }

@@ -21,11 +21,93 @@ use pushlab_subjects::running::{self, ForeignStart, Subject};
 use pushlab_workload::phase::Periodic;
 use pushlab_workload::plan::{self, TlsTarget, Trust};
 use pushlab_workload::roles::Roles;
+use pushlab_workload::scenario::{Outage, Scenario};
+use std::mem;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Why nothing but its clients tells of a server that the lab did not start.
 const EXTERNAL: &str = "CPU, memory, sockets and its own counters cannot be read from here: the lab did not start it";
+/// The same while there is no server.
+const ENDED: &str = "the lab has ended it, and not started it again";
+
+/// What a run starts its server from, once or more often.
+#[derive(Clone, Copy)]
+pub struct Launch<'a> {
+    /// What the cell names.
+    pub named: &'a Named,
+    /// The run.
+    pub planned: &'a PlannedRun,
+    /// The experiment as it is for the run's cell.
+    pub experiment: &'a Experiment,
+    /// Where the run happens.
+    pub place: &'a Workplace,
+    /// Where both sides are.
+    pub topology: &'a Topology,
+}
+
+impl Launch<'_> {
+    /// What the names of the run's files begin with.
+    fn prefix(&self) -> PathBuf {
+        self.place.logs.join(format!("{:05}", self.planned.order))
+    }
+
+    /// Starts the server, at a port if one is named.
+    fn subject(&self, port: Option<u16>, feed: Option<(SocketAddr, &str)>, log: PathBuf) -> Result<Subject, String> {
+        let Self { named, planned, experiment, place, topology } = *self;
+        let (host, namespace) = (topology.subject_address(), topology.subject_namespace());
+        let cores = &place.pinning.subject;
+        let certificate = topology.certificate().map(|made| (made.certificate.as_path(), made.key.as_path()));
+        let handover = (outage_of(experiment) == Outage::Takeover).then(|| self.prefix().with_extension("handover"));
+        let started = match &named.server {
+            Server::Ours(program) => Subject::start(running::Start {
+                program: &place.builds.to_start(program.as_ref().unwrap_or(&place.program), experiment),
+                experiment,
+                cell: &planned.cell,
+                host,
+                port,
+                handover: handover.as_deref(),
+                namespace,
+                // The proxy speaks TLS instead.
+                certificate: certificate.filter(|_| experiment.through.is_none()),
+                feed,
+                cores,
+                loops: loops(planned, experiment)?,
+                log,
+            }),
+            Server::Catalogued(entry, _) => {
+                let installed = Cache::of_user().find(entry).map_err(|error| error.to_string())?;
+                let mut environment: Vec<_> = experiment.environment.clone().into_iter().collect();
+                // Pages come from the worker, which is another origin than the subject's.
+                let is_browser = experiment.clients_in.is_browser();
+                environment.extend(is_browser.then(|| (running::CROSS_ORIGIN.to_owned(), "true".to_owned())));
+                Subject::start_foreign(ForeignStart {
+                    manifest: &entry.manifest,
+                    installed: &installed,
+                    host,
+                    port,
+                    namespace,
+                    feed,
+                    compression_from: experiment.compression_from,
+                    logs_collections: experiment.collections,
+                    environment: &environment,
+                    cores,
+                    log,
+                })
+            }
+            Server::External(external) => return Err(format!("the lab cannot start {}", external.url)),
+        };
+        started.map_err(|error| error.to_string())
+    }
+}
+
+/// What cuts off the clients of an experiment's storm; the load, where there is none.
+pub(crate) fn outage_of(experiment: &Experiment) -> Outage {
+    match experiment.scenario {
+        Scenario::Storm { outage, .. } => outage,
+        _ => Outage::Cut,
+    }
+}
 
 /// What is measured in one run.
 pub struct Target {
@@ -38,6 +120,10 @@ pub struct Target {
     /// What stands in front of it.
     proxy: Option<Proxy>,
     seen: Seen,
+    /// The process from which another has taken over: it ends by itself, or with the run.
+    replaced: Option<Box<Subject>>,
+    /// What the runtimes of its earlier processes have told.
+    told: RuntimeLog,
 }
 
 /// What can be seen of it from outside.
@@ -57,58 +143,20 @@ impl Target {
     ///
     /// # Errors
     /// As a sentence.
-    pub fn start(
-        named: &Named,
-        planned: &PlannedRun,
-        experiment: &Experiment,
-        place: &Workplace,
-        topology: &Topology,
-        feed: Option<(SocketAddr, &str)>,
-        log: PathBuf,
-    ) -> Result<Self, String> {
-        let cores = &place.pinning.subject;
-        let certificate = topology.certificate().map(|made| (made.certificate.as_path(), made.key.as_path()));
+    pub fn start(launch: Launch<'_>, feed: Option<(SocketAddr, &str)>) -> Result<Self, String> {
+        let Launch { named, experiment, place, topology, .. } = launch;
+        let log = launch.prefix().with_extension("subject.log");
         let folder = log.with_extension("proxy");
-        let started = match &named.server {
-            Server::Ours(program) => Subject::start(running::Start {
-                program: &place.builds.to_start(program.as_ref().unwrap_or(&place.program), experiment),
-                experiment,
-                cell: &planned.cell,
-                host: topology.subject_address(),
-                namespace: topology.subject_namespace(),
-                // The proxy speaks TLS instead.
-                certificate: certificate.filter(|_| experiment.through.is_none()),
-                feed,
-                cores,
-                loops: loops(planned, experiment)?,
-                log,
-            }),
-            Server::Catalogued(entry, _) => {
-                let installed = Cache::of_user().find(entry).map_err(|error| error.to_string())?;
-                let mut environment: Vec<_> = experiment.environment.clone().into_iter().collect();
-                // Pages come from the worker, which is another origin than the subject's.
-                let is_browser = experiment.clients_in.is_browser();
-                environment.extend(is_browser.then(|| (running::CROSS_ORIGIN.to_owned(), "true".to_owned())));
-                Subject::start_foreign(ForeignStart {
-                    manifest: &entry.manifest,
-                    installed: &installed,
-                    host: topology.subject_address(),
-                    namespace: topology.subject_namespace(),
-                    feed,
-                    compression_from: experiment.compression_from,
-                    logs_collections: experiment.collections,
-                    environment: &environment,
-                    cores,
-                    log,
-                })
-            }
+        let (replaced, told) = (None, RuntimeLog::default());
+        let subject = match &named.server {
             Server::External(external) => {
                 let (reached, command) = (external.target()?, vec![external.url.clone()]);
                 let (own, seen) = (reached.address, Seen::Nothing(EXTERNAL));
-                return Ok(Self { reached, command, own, proxy: None, seen });
+                return Ok(Self { reached, command, own, proxy: None, seen, replaced, told });
             }
+            _ => launch.subject(None, feed, log)?,
         };
-        let subject = started.map_err(|error| error.to_string())?;
+        let certificate = topology.certificate().map(|made| (made.certificate.as_path(), made.key.as_path()));
         let start = |kind| Proxy::start(kind, subject.address, certificate, &folder, &place.pinning.load);
         let proxy = experiment.through.map(start).transpose()?;
         let reached = proxy.as_ref().map_or(subject.address, |proxy| proxy.address);
@@ -122,7 +170,31 @@ impl Target {
             own: subject.address,
             proxy,
             seen: Seen::Process { subject: Box::new(subject), is_ours: named.is_ours() },
+            replaced,
+            told,
         })
+    }
+
+    /// Starts the server again at its address: after it has ended as its storm wants it, or so that it takes over.
+    ///
+    /// # Errors
+    /// As a sentence, when it does not come back; then there is none any more.
+    pub fn start_again(&mut self, launch: Launch<'_>) -> Result<(), String> {
+        let Seen::Process { subject, is_ours } = mem::replace(&mut self.seen, Seen::Nothing(ENDED)) else {
+            return Err(format!("the lab cannot start {} again", self.reached.authority));
+        };
+        self.told.extend(subject.runtime_log());
+        let outage = outage_of(launch.experiment);
+        match outage {
+            Outage::Restart => subject.stop(),
+            Outage::Kill | Outage::Cut => drop(subject),
+            Outage::Takeover => self.replaced = Some(subject),
+        }
+        let log = launch.prefix().with_extension("subject-again.log");
+        let again = launch.subject(Some(self.own.port()), None, log);
+        let subject = again.map_err(|error| format!("after {}: {error}", outage.title())).map(Box::new)?;
+        self.seen = Seen::Process { subject, is_ours };
+        Ok(())
     }
 
     /// Its process; `None` where there is none to be seen.
@@ -176,11 +248,13 @@ impl Target {
     }
 
     /// What its runtime has told of itself since this was asked last.
-    pub fn runtime_log(&self) -> RuntimeLog {
+    pub fn runtime_log(&mut self) -> RuntimeLog {
+        let mut told = mem::take(&mut self.told);
         match &self.seen {
-            Seen::Process { subject, .. } => subject.runtime_log(),
-            Seen::Nothing(_) => RuntimeLog::default(),
+            Seen::Process { subject, .. } => told.extend(subject.runtime_log()),
+            Seen::Nothing(_) => {}
         }
+        told
     }
 
     /// Why it is not there any more, if that can be seen and it is not.
@@ -196,9 +270,11 @@ impl Target {
         if let Some(proxy) = self.proxy {
             proxy.stop();
         }
-        if let Seen::Process { subject, .. } = self.seen {
-            subject.stop();
-        }
+        let subject = match self.seen {
+            Seen::Process { subject, .. } => Some(subject),
+            Seen::Nothing(_) => None,
+        };
+        self.replaced.into_iter().chain(subject).for_each(|subject| subject.stop());
     }
 }
 

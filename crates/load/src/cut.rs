@@ -126,6 +126,12 @@ pub enum Cut {
 }
 
 impl Cut {
+    /// After how long the server wants to see the client again, ms: what ours says where it refuses a request as it stops.
+    pub fn after_ms(&self) -> Option<u64> {
+        let Self::Status { status: 503, text, .. } = self else { return None };
+        serde_json::from_str::<serde_json::Value>(text).ok()?["after_ms"].as_u64()
+    }
+
     /// An answer other than success, with the beginning of its body.
     pub fn refusal(path: &str, status: u16, body: &[u8]) -> Self {
         /// Of JSON, which reports put into words, and can only if it is whole.

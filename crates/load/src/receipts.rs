@@ -6,12 +6,7 @@ use std::io::{self, Read as _};
 
 /// Reads from one socket, and what the kernel noted of the last: nothing and no memory where it is not to.
 #[derive(Debug, Default)]
-pub(crate) struct Receipts(Option<Box<Noted>>);
-
-#[derive(Debug, Default)]
-struct Noted {
-    waited_ns: Option<u64>,
-}
+pub(crate) struct Receipts(Option<Box<Option<u64>>>);
 
 impl Receipts {
     /// Has the kernel note what comes from now on. One that cannot has no figures of it.
@@ -22,7 +17,7 @@ impl Receipts {
     /// How long the last segment of the last read had been there, ns.
     #[inline]
     pub fn waited_ns(&self) -> Option<u64> {
-        self.0.as_ref()?.waited_ns
+        *self.0.as_deref()?
     }
 
     /// Reads once.
@@ -30,7 +25,7 @@ impl Receipts {
     pub fn read(&mut self, stream: &mut TcpStream, room: &mut [u8]) -> io::Result<usize> {
         let Some(noted) = &mut self.0 else { return stream.read(room) };
         let (size, waited_ns) = read_stamped(stream, room)?;
-        noted.waited_ns = waited_ns;
+        **noted = waited_ns;
         Ok(size)
     }
 }

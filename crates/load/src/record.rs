@@ -36,8 +36,8 @@ pub struct Recorder {
     audience: Audience,
     /// Whether the clients are those of a storm.
     is_storm: bool,
-    /// Those, once the phases are known.
-    pub returns: Option<Returns>,
+    /// Those, once the phases are known; nobody in other scenarios.
+    pub returns: Returns,
     receivers: u32,
     schedule: Option<Schedule>,
     /// The load phase; empty until it is known.
@@ -76,8 +76,8 @@ impl Recorder {
             seen: SeenTable::new(receivers, config.audience.sources()),
             newest: if config.requests.ask_for_newest() { vec![None; receivers as usize] } else { Vec::new() },
             audience: config.audience.clone(),
-            is_storm: config.return_over_ns.is_some(),
-            returns: None,
+            is_storm: config.storm.is_some(),
+            returns: Returns::default(),
             receivers,
             schedule: None,
             load_ns: 0..0,
@@ -95,8 +95,8 @@ impl Recorder {
             self.part.ranks = Ranks::new(timeline.load_count());
         }
         self.load_ns = timeline.load_ns..timeline.load_end_ns;
-        let returns = || Returns::new(self.receivers, timeline.load_count(), timeline.load_end_ns);
-        self.returns = self.is_storm.then(returns);
+        let receivers = if self.is_storm { self.receivers } else { 0 };
+        self.returns = Returns::new(receivers, timeline.load_count(), self.load_ns.clone());
     }
 
     /// Whether data is no publication but a frame of the back end's own, which announces what it is going to send.
@@ -137,8 +137,8 @@ impl Recorder {
         let broadcasts = self.state.broadcasts();
         let (sequence, index, is_load) = match recognised {
             // What came before the cut may come again after it, and sequence numbers run through.
-            Recognised::Load { index, .. } if self.returns.is_some() => (stamp.sequence, index, true),
-            Recognised::WarmUp if self.returns.is_some() => (stamp.sequence, 0, false),
+            Recognised::Load { index, .. } if self.is_storm => (stamp.sequence, index, true),
+            Recognised::WarmUp if self.is_storm => (stamp.sequence, 0, false),
             Recognised::Load { sequence, index } => (sequence, index, true),
             // Publications are under way in the warm-up too, and sequence numbers run through.
             Recognised::WarmUp if broadcasts.is_some() => (stamp.sequence, 0, false),
@@ -146,7 +146,7 @@ impl Recorder {
         };
         let verdict = self.seen.observe(delivery.receiver, source, sequence);
         if verdict == Verdict::Duplicate {
-            let is_counted = is_load || self.returns.as_ref().is_some_and(|r| r.has_begun(delivery.now_ns));
+            let is_counted = is_load || self.returns.have_begun(delivery.now_ns);
             return self.part.duplicated += u64::from(is_counted);
         }
         let place = broadcasts.map(|broadcasts| broadcasts.reached(stamp.source, sequence));
@@ -180,8 +180,7 @@ impl Recorder {
     /// Takes down when a client of a storm has everything that it missed.
     #[inline]
     fn note_return(&mut self, delivery: &Delivery<'_>) {
-        let returns = self.returns.as_mut();
-        if let Some(after_ns) = returns.and_then(|returns| returns.received(delivery.receiver, delivery.now_ns)) {
+        if let Some(after_ns) = self.returns.received(delivery.receiver, delivery.now_ns) {
             self.part.caught_up.record(after_ns);
         }
     }
@@ -189,8 +188,8 @@ impl Recorder {
     /// Counts that a receiver was told that messages are gone.
     pub fn told_gap(&mut self, receiver: u32, now_ns: u64) {
         self.part.gaps += 1;
-        if let Some(returns) = self.returns.as_mut().filter(|returns| returns.has_begun(now_ns)) {
-            returns.is_told(receiver);
+        if self.returns.have_begun(now_ns) {
+            self.returns.is_told(receiver);
         }
     }
 
@@ -283,9 +282,7 @@ impl Recorder {
     /// Hands in the last, unfinished second.
     pub fn finish(mut self) -> Part {
         self.seconds.finish(&self.state);
-        if let Some(returns) = &self.returns {
-            returns.count(&mut self.part);
-        }
+        self.returns.count(&mut self.part);
         self.part
     }
 }

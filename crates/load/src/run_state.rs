@@ -23,6 +23,8 @@ pub struct LoopProgress {
     pub load_published: AtomicU64,
     /// Deliveries of the load phase, each counted once.
     pub load_delivered: AtomicU64,
+    /// Deliveries of the load phase of which clients of a storm were told that they are gone.
+    pub load_gone: AtomicU64,
 }
 
 const NOT_YET: u64 = u64::MAX;

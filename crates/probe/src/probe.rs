@@ -39,6 +39,9 @@ pub struct ProbeConfig {
     pub totals_connections_max: u32,
     /// Processes followed; further descendants are left out. Default 1,024: three descriptors each.
     pub processes_max: usize,
+    /// Whether it goes on when a root has ended, in whose place another may come ([`Probe::follow`]): between the two
+    /// there may be samples of no process. Default false.
+    pub outlives_roots: bool,
     /// The clock by which readers' costs are measured, ns. Default [`monotonic_ns`].
     pub clock: fn() -> u64,
 }
@@ -51,6 +54,7 @@ impl Default for ProbeConfig {
             pss: true,
             totals_connections_max: 20_000,
             processes_max: 1_024,
+            outlives_roots: false,
             clock: monotonic_ns,
         }
     }
@@ -96,31 +100,21 @@ impl Probe {
     /// # Errors
     /// As [`Self::new`], of any of them.
     pub fn of_all(roots: &[u32], config: ProbeConfig) -> Result<Self, ProbeError> {
-        let mut buffer = Vec::new();
         let tick_ns = 1_000_000_000 / system::ticks_per_second();
-        let mut processes = Vec::new();
-        for &root in roots {
-            let process = Process::open(root, tick_ns, &mut buffer).map_err(|error| explain(root, error))?;
-            if process.stat.is_dead() {
-                return Err(ProbeError::Gone { pid: root });
-            }
-            processes.push(process);
-        }
         let share = Some(config.budget);
-        let loopback = roots.first().and_then(|root| ProcFile::open(format!("/proc/{root}/net/dev")).ok());
-        Ok(Self {
-            roots: roots.to_vec(),
-            processes,
+        let mut this = Self {
+            roots: Vec::new(),
+            processes: Vec::new(),
             watch: TreeWatch::new(),
             ledger: Ledger::default(),
             ended_switches: Count::default(),
-            loopback,
+            loopback: None,
             sock_diag: None,
             connections: 0,
             fast_descriptors: size_is_count(),
             tick_ns,
             page_bytes: system::page_bytes(),
-            buffer,
+            buffer: Vec::new(),
             base: Budget::new(Reader::Processes, None, 0),
             tree: Budget::new(Reader::Tree, share, 0),
             descriptors: Budget::new(Reader::Descriptors, share, 0),
@@ -128,7 +122,26 @@ impl Probe {
             pss: Budget::new(Reader::Pss, share, PSS_PERIOD_NS),
             tcp: Budget::new(Reader::Tcp, share, TCP_PERIOD_NS),
             config,
-        })
+        };
+        // The first one last, so that what is of a namespace is of its.
+        roots.iter().rev().try_for_each(|&root| this.follow(root))?;
+        Ok(this)
+    }
+
+    /// Follows one more process, in the place of a root that has ended or beside the others. What is of a network
+    /// namespace is read of this one's from now on.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn follow(&mut self, root: u32) -> Result<(), ProbeError> {
+        let process = Process::open(root, self.tick_ns, &mut self.buffer).map_err(|error| explain(root, error))?;
+        if process.stat.is_dead() {
+            return Err(ProbeError::Gone { pid: root });
+        }
+        self.roots.insert(0, root);
+        self.processes.insert(0, process);
+        (self.loopback, self.sock_diag) = (ProcFile::open(format!("/proc/{root}/net/dev")).ok(), None);
+        Ok(())
     }
 
     /// The processes that were asked for.
@@ -140,7 +153,7 @@ impl Probe {
     /// [`monotonic_ns`] or any clock that does not go back.
     ///
     /// # Errors
-    /// [`ProbeError::Gone`] once a root has ended. A descendant's end is no error, and neither is a costly reader
+    /// [`ProbeError::Gone`] once a root has ended, unless it outlives its roots. A descendant's end is no error, and neither is a costly reader
     /// that fails: its field is `None`, and [`Probe::costs`] tells why.
     pub fn sample(&mut self, now_ns: u64) -> Result<Sample, ProbeError> {
         if self.tree.is_due(now_ns) && self.watch.may_have_grown(now_ns, &mut self.buffer) {
@@ -205,7 +218,9 @@ impl Probe {
                     sample.threads += process.stat.threads;
                     sample.rss_bytes += process.rss_pages * self.page_bytes;
                 }
-                Life::Zombie | Life::Gone if self.roots.contains(&pid) => return Err(ProbeError::Gone { pid }),
+                Life::Zombie | Life::Gone if self.roots.contains(&pid) && !self.config.outlives_roots => {
+                    return Err(ProbeError::Gone { pid });
+                }
                 Life::Zombie => {}
                 Life::Gone => self.settle(index),
             }

@@ -94,6 +94,15 @@ impl RuntimeLog {
         self.lags.extend(lags(line, t_ns).unwrap_or_default().into_iter().take(room));
     }
 
+    /// Adds what the runtime of the process says that came in the place of this one.
+    pub fn extend(&mut self, later: Self) {
+        match &mut self.collections {
+            Some(collections) => collections.extend(later.collections.unwrap_or_default()),
+            None => self.collections = later.collections,
+        }
+        self.lags.extend(later.lags);
+    }
+
     /// What was noted so far; it is not kept.
     pub fn take(&mut self) -> Self {
         let empty = Self::new(self.collections.is_some());

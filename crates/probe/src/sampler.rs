@@ -8,6 +8,7 @@ use pushlab_os::clock::{monotonic_ns, thread_cpu_ns};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -48,13 +49,14 @@ pub struct Recording {
     pub ended: Option<ProbeError>,
 }
 
-/// Samples a process tree in a thread of its own until stopped or until the root ends.
+/// Samples a process tree in a thread of its own until stopped or until the root ends, unless the probe outlives it.
 ///
 /// Instants are planned from the start (start + delay + n × interval), so lateness does not add up; ticks that are already
 /// past are counted as missed, not made up for. Dropping a sampler stops it.
 #[derive(Debug)]
 pub struct Sampler {
     stop: Arc<AtomicBool>,
+    followed: Sender<u32>,
     thread: Option<JoinHandle<Recording>>,
 }
 
@@ -71,10 +73,17 @@ impl Sampler {
     ) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
+        let (followed, roots) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("pushlab-probe".into())
-            .spawn(move || record(probe, config, &stopped, on_sample))?;
-        Ok(Self { stop, thread: Some(thread) })
+            .spawn(move || record(probe, config, &stopped, &roots, on_sample))?;
+        Ok(Self { stop, followed, thread: Some(thread) })
+    }
+
+    /// From the next sample on, a further root is followed ([`Probe::follow`]).
+    pub fn follow(&self, root: u32) {
+        // A thread that has ended has said in its recording why.
+        let _ = self.followed.send(root);
     }
 
     /// Whether it still samples: false once the root process has ended.
@@ -103,7 +112,13 @@ impl Drop for Sampler {
     }
 }
 
-fn record(mut probe: Probe, config: SamplerConfig, stop: &AtomicBool, mut on_sample: impl FnMut(&Sample)) -> Recording {
+fn record(
+    mut probe: Probe,
+    config: SamplerConfig,
+    stop: &AtomicBool,
+    roots: &Receiver<u32>,
+    mut on_sample: impl FnMut(&Sample),
+) -> Recording {
     let interval = u64::try_from(config.interval.as_nanos()).unwrap_or(u64::MAX).max(1_000_000);
     let start = monotonic_ns();
     let mut recording = Recording {
@@ -117,7 +132,8 @@ fn record(mut probe: Probe, config: SamplerConfig, stop: &AtomicBool, mut on_sam
     };
     let mut due = start.saturating_add(u64::try_from(config.delay.as_nanos()).unwrap_or(u64::MAX));
     while wait_until(due, stop) {
-        let sample = match probe.sample(monotonic_ns()) {
+        let followed = roots.try_iter().try_for_each(|root| probe.follow(root));
+        let sample = match followed.and_then(|()| probe.sample(monotonic_ns())) {
             Ok(sample) => sample,
             Err(error) => {
                 recording.ended = Some(error);
@@ -167,8 +183,7 @@ fn wait_until(due: u64, stop: &AtomicBool) -> bool {
 mod tests {
     use super::*;
     use crate::probe::ProbeConfig;
-    use std::process::Command;
-    use std::sync::mpsc;
+    use std::process::{Child, Command, Stdio};
 
     const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -209,9 +224,47 @@ mod tests {
         assert_eq!(sampler.finish().samples.len(), 1);
     }
 
+    fn start() -> Child {
+        Command::new("cat").stdin(Stdio::piped()).spawn().unwrap()
+    }
+
+    fn end(mut child: Child) {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn one_that_outlives_its_roots_follows_the_next_and_its_time_never_goes_back() {
+        let (sender, receiver) = mpsc::channel();
+        let config = SamplerConfig { interval: Duration::from_millis(2), ..SamplerConfig::default() };
+        let (first, second) = (start(), start());
+        let probe = Probe::new(first.id(), ProbeConfig { outlives_roots: true, ..ProbeConfig::default() }).unwrap();
+        let note = move |sample: &Sample| _ = sender.send((sample.processes, sample.rss_bytes));
+        let sampler = Sampler::start(probe, config, note).unwrap();
+        let await_processes = |wanted: u32| {
+            let mut samples = std::iter::repeat_with(|| receiver.recv_timeout(PATIENCE).unwrap());
+            samples.find(|(processes, _)| *processes == wanted).unwrap().1
+        };
+        assert!(await_processes(1) > 0);
+        sampler.follow(second.id());
+        await_processes(2);
+        end(first);
+        assert!(await_processes(1) > 0, "the other one lives");
+        end(second);
+        assert_eq!(await_processes(0), 0);
+        let third = start();
+        sampler.follow(third.id());
+        assert!(await_processes(1) > 0);
+        let recording = sampler.finish();
+        end(third);
+        assert!(recording.ended.is_none());
+        assert!(recording.samples.is_sorted_by_key(|sample| sample.cpu_ns));
+        assert!(recording.samples.last().unwrap().loopback.is_some(), "read of the namespace of the one that lives");
+    }
+
     #[test]
     fn it_ends_with_its_subject() {
-        let mut child = Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let mut child = start();
         let probe = Probe::new(child.id(), ProbeConfig::default()).unwrap();
         let (sender, receiver) = mpsc::channel();
         let config = SamplerConfig { interval: Duration::from_millis(2), ..SamplerConfig::default() };

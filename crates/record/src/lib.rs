@@ -206,6 +206,23 @@ pub struct CounterSample {
     pub open: i64,
 }
 
+impl CounterSample {
+    /// With what the process had counted in whose place this one came.
+    pub fn after(self, before: &Self) -> Self {
+        Self {
+            received: self.received + before.received,
+            sent: self.sent + before.sent,
+            requests: self.requests + before.requests,
+            bytes_received: self.bytes_received + before.bytes_received,
+            bytes_sent: self.bytes_sent + before.bytes_sent,
+            dropped: self.dropped + before.dropped,
+            closed_slow: self.closed_slow + before.closed_slow,
+            accepted: self.accepted + before.accepted,
+            ..self
+        }
+    }
+}
+
 impl RunRecord {
     /// Of a run of which nothing is known but how it ended.
     pub fn ended(planned: PlannedRun, outcome: Outcome) -> Self {

@@ -189,7 +189,7 @@ pub struct Point {
     /// Why there are no figures of what was measured, by the metric's name.
     #[serde(default)]
     pub lacking: BTreeMap<String, Lacking>,
-    /// Summed over the runs: deliveries expected and not received.
+    /// Summed over the runs: deliveries expected and not received, of which no client was told.
     pub lost: u64,
     /// Summed over the runs: deliveries received more than once.
     pub duplicated: u64,

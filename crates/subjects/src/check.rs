@@ -126,6 +126,7 @@ pub fn check(
         manifest,
         installed,
         host: Ipv4Addr::LOCALHOST,
+        port: None,
         namespace: None,
         feed: None,
         compression_from: None,

@@ -89,6 +89,10 @@ pub struct Start<'a> {
     pub cell: &'a Cell,
     /// Where it is to listen.
     pub host: Ipv4Addr,
+    /// The port; any if none is named.
+    pub port: Option<u16>,
+    /// Where it takes over from the one that runs, and gives its own place away.
+    pub handover: Option<&'a Path>,
     /// The network namespace in which it is to live, if it is not this process's own.
     pub namespace: Option<&'a Namespace>,
     /// Its certificate chain and the key of it, if it is to speak TLS.
@@ -105,8 +109,9 @@ pub struct Start<'a> {
 
 impl Start<'_> {
     fn arguments(&self) -> Vec<String> {
-        let listen = SocketAddr::from((self.host, 0)).to_string();
+        let listen = SocketAddr::from((self.host, self.port.unwrap_or(0))).to_string();
         let mut arguments: Vec<String> = ["serve", "--listen", &listen, "--json"].map(String::from).to_vec();
+        arguments.extend(self.handover.map(|socket| format!("--handover={}", socket.display())));
         if let Some((address, channel)) = self.feed {
             arguments.extend([format!("--feed=ws://{address}/"), format!("--feed-channel={channel}")]);
         }
@@ -152,6 +157,8 @@ pub struct ForeignStart<'a> {
     pub installed: &'a Installed,
     /// Where it is to listen.
     pub host: Ipv4Addr,
+    /// The port; one that is free if none is named.
+    pub port: Option<u16>,
     /// The network namespace in which it is to live, if it is not this process's own.
     pub namespace: Option<&'a Namespace>,
     /// Where its back end will listen, and the channel to publish to.
@@ -287,7 +294,7 @@ impl Subject {
         let (words, logs_collections) = start.words();
         let program = words.join(" ");
         let cannot = |source| SubjectError::Start { program: program.clone(), source };
-        let port = start.free_port().map_err(cannot)?;
+        let port = start.port.map_or_else(|| start.free_port(), Ok).map_err(cannot)?;
         let (command, mut builder) = start.command(port);
         let await_ready = |process: &mut Process, ready: Receiver<String>| match start.manifest.ready {
             Ready::Port => start.await_port(process, SocketAddr::from((start.host, port))),

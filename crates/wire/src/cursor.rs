@@ -77,6 +77,43 @@ impl fmt::Display for Cursor {
     }
 }
 
+/// Longest cursor that is kept: an epoch of 16, a dot and 20 digits, and some more for other servers.
+pub const MAX_CURSOR_BYTES: usize = 39;
+
+/// A cursor as a server gave it, whatever it looks like, without heap memory. Empty before the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CursorText {
+    len: u8,
+    bytes: [u8; MAX_CURSOR_BYTES],
+}
+
+impl Default for CursorText {
+    fn default() -> Self {
+        Self { len: 0, bytes: [0; MAX_CURSOR_BYTES] }
+    }
+}
+
+impl CursorText {
+    /// Remembers a cursor, unless it is too long. Most are never sent, so they are looked at when one is.
+    #[inline]
+    pub fn set(&mut self, cursor: &str) {
+        let kept = if cursor.len() <= MAX_CURSOR_BYTES { cursor.as_bytes() } else { b"" };
+        self.len = kept.len() as u8;
+        self.bytes[..kept.len()].copy_from_slice(kept);
+    }
+
+    /// The text, if there is one that a request line can carry. Without one the client resumes from "now", and the
+    /// check shows what it missed.
+    pub fn get(&self) -> Option<&str> {
+        let plain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-' | b'~');
+        let text = &self.bytes[..usize::from(self.len)];
+        if text.is_empty() || !text.iter().all(plain) {
+            return None;
+        }
+        std::str::from_utf8(text).ok()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,6 +144,21 @@ mod tests {
             "ä.1",
         ] {
             assert_eq!(Cursor::parse(bad), Err(BadCursor), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_cursor_is_kept_or_forgotten_whole() {
+        let mut cursor = CursorText::default();
+        assert_eq!(cursor.get(), None);
+        cursor.set("k3x9a.18446744073709551615");
+        assert_eq!(cursor.get(), Some("k3x9a.18446744073709551615"));
+        cursor.set("a.1");
+        assert_eq!(cursor.get(), Some("a.1"));
+        for bad in ["a b", "a\r\nX: y", "ä", &"x".repeat(40)] {
+            cursor.set("a.1");
+            cursor.set(bad);
+            assert_eq!(cursor.get(), None, "{bad:?}");
         }
     }
 }

@@ -35,6 +35,7 @@ pub struct EventStreamDecoder {
     /// The id when the last event ended: an id inside an event that is cut off does not count.
     last_id: String,
     has_data: bool,
+    retry_ms: Option<u32>,
     /// Whether lines of an event have been read that has not ended.
     is_in_event: bool,
     is_past_bom: bool,
@@ -52,6 +53,7 @@ impl EventStreamDecoder {
             id: String::new(),
             last_id: String::new(),
             has_data: false,
+            retry_ms: None,
             is_in_event: false,
             is_past_bom: false,
             ended_in_cr: false,
@@ -61,6 +63,11 @@ impl EventStreamDecoder {
     /// The id of the last event that ended, to resume from.
     pub fn last_id(&self) -> &str {
         &self.last_id
+    }
+
+    /// The last reconnection time that the stream has named, ms.
+    pub fn retry_ms(&self) -> Option<u32> {
+        self.retry_ms
     }
 
     /// Reads a piece and calls `sink` for every event that it completes.
@@ -150,7 +157,10 @@ impl EventStreamDecoder {
             }
             "event" => value.clone_into(&mut self.name),
             "id" if !value.contains('\0') => value.clone_into(&mut self.id),
-            // Comments, `retry` (our clients pace their own reconnects) and unknown fields.
+            "retry" if value.bytes().all(|byte| byte.is_ascii_digit()) => {
+                self.retry_ms = value.parse().ok().or(self.retry_ms);
+            }
+            // Comments and unknown fields.
             _ => {}
         }
         Ok(())
@@ -266,6 +276,17 @@ mod tests {
         let mut decoder = EventStreamDecoder::new(1000);
         decoder.decode(b"id:a.1\n\nid:a.2\ndata:[1", |_| panic!("nothing was complete")).unwrap();
         assert_eq!(decoder.last_id(), "a.1");
+    }
+
+    #[test]
+    fn a_reconnection_time_is_of_digits_alone() {
+        let told = |lines: &str| {
+            let mut decoder = EventStreamDecoder::new(1000);
+            lines.bytes().for_each(|byte| decoder.decode(&[byte], |_| ()).unwrap());
+            decoder.retry_ms()
+        };
+        assert_eq!([told("retry:618\n\n"), told("retry: 7\nretry:\nretry:-1\nretry:1e3\n\n")], [Some(618), Some(7)]);
+        assert_eq!([told("retry:5"), told("retry:99999999999999999999\n"), told("data:5\n\n")], [None; 3]);
     }
 
     #[test]

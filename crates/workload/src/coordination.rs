@@ -22,6 +22,8 @@ const LEAD_NS: u64 = 20 * MS;
 const WATCH_NS: u64 = 2 * MS;
 /// Longest time by which a silent subject prolongs the drain, ns: by then the lab has judged it.
 const SILENT_DRAIN_NS: u64 = 30 * S;
+/// How long nothing may have moved, ns, before what a server calls gone is no longer waited for.
+const QUIET_NS: u64 = S;
 /// Pings further apart, ms, say too little of a silence.
 const PINGS_HEARD_MS: u64 = 1_000;
 /// Time for a worker to get ready beyond the plan's own for connecting, ns, and beyond a browser's to start.
@@ -320,7 +322,10 @@ impl Coordinator {
         let moved_ns = if moves == moved { moved_ns } else { now };
         let is_stalled = self.plan.drain_stall_ms.is_some_and(|stall_ms| now >= moved_ns + stall_ms * MS);
         let due = self.timeline.as_ref().and_then(|timeline| timeline.load_deliveries(&self.roles));
-        let is_complete = all.load_delivered >= due.unwrap_or(all.load_published * self.roles.receivers);
+        let due = due.unwrap_or(all.load_published * self.roles.receivers);
+        // A server that calls messages gone may bring some of them all the same.
+        let is_quiet = now >= moved_ns + QUIET_NS;
+        let is_complete = all.load_delivered >= due || (is_quiet && all.load_delivered + all.load_gone >= due);
         let is_over = now >= deadline && !(now < longest && self.silent_ns(now) > 0);
         if is_over || is_stalled || (now >= earliest && is_complete && all.unanswered == 0) {
             self.order_all(&Order::Finish { after_ns: now });
@@ -389,6 +394,7 @@ impl Coordinator {
         }
         all.load_published = self.workers.iter().map(|worker| worker.state.load_published).sum();
         all.load_delivered = self.workers.iter().map(|worker| worker.state.load_delivered).sum();
+        all.load_gone = self.workers.iter().map(|worker| worker.state.load_gone).sum();
         all
     }
 
@@ -417,7 +423,7 @@ impl Coordinator {
 
     /// How long nothing has come from the subject although load was due, ns.
     fn silent_ns(&mut self, now: u64) -> u64 {
-        if self.roles.return_over_ns.is_some() {
+        if self.roles.storm.is_some() {
             // Clients that are cut off hear nothing, and those that come back may be many: how long they take is what is
             // measured, and who never hears anything is counted.
             return 0;

@@ -88,6 +88,8 @@ pub struct WorkerState {
     pub load_published: u64,
     /// Deliveries of the load phase, each counted once.
     pub load_delivered: u64,
+    /// Deliveries of the load phase of which clients of a storm were told that they are gone.
+    pub load_gone: u64,
 }
 
 impl WorkerState {

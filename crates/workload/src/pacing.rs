@@ -175,7 +175,7 @@ impl Turns {
 mod tests {
     use super::*;
     use crate::plan::Phases;
-    use crate::scenario::{Scenario, Shape};
+    use crate::scenario::{Outage, Scenario, Shape};
     use crate::shape;
     use proptest::prelude::*;
 
@@ -352,7 +352,7 @@ mod tests {
             missed in 1u32..300, warm_up_ms in 1u64..9_000, load_ms in 4u64..9_000,
         ) {
             const MS: u64 = 1_000_000;
-            let scenario = Scenario::Storm { missed, payload_bytes: 50, return_over_ms: 0 };
+            let scenario = Scenario::Storm { missed, payload_bytes: 50, return_over_ms: 0, outage: Outage::Cut };
             let phases = Phases { warm_up_ms, load_ms, connect_ms: 0, idle_ms: 0, drain_ms: 0, after_ms: 0 };
             let warp = Warp::of(&Shape::Steady, &scenario, &phases).unwrap().map(Arc::new);
             let (load_from, end) = (warm_up_ms * MS, (warm_up_ms + load_ms) * MS);

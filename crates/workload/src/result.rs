@@ -138,6 +138,11 @@ macro_rules! measured {
                 self.response_load.count() + self.response_unanswered.count()
             }
 
+            /// Deliveries that never came, and of which nobody was told that they are gone.
+            pub fn lost_silently(&self) -> u64 {
+                self.lost.saturating_sub(self.lost_told)
+            }
+
             /// Every histogram, by its name.
             pub fn histograms(&mut self) -> impl Iterator<Item = (&'static str, &mut Histogram)> {
                 [
@@ -171,6 +176,8 @@ measured! {
         unknown,
         /// Gap frames received.
         gaps,
+        /// Clients of a storm that the server told when to come back, and that did.
+        told_when,
         /// Clients of a storm that were told, when they came back, that messages are gone.
         told_gap,
         /// Deliveries that never came to those.
@@ -227,7 +234,9 @@ measured! {
         response_load,
         /// How long those pings of the load phase had been waited for that were unanswered at the end.
         response_unanswered,
-        /// Time from the instant at which the clients of a storm might come back until one had everything that it missed.
+        /// Time from the instant at which the clients of a storm might come back until one was subscribed again.
+        back,
+        /// The same until one had everything that it missed.
         caught_up,
         /// Time from the TCP connect to the first subscription answer; where a host's connections are limited, waiting
         /// for one included.

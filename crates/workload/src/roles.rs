@@ -9,6 +9,7 @@ use crate::plan_checks::{BadPlan, MAX_LOOPS, MAX_PUBLICATIONS, check_channel, ch
 use crate::rooms::{MAX_ROOMS, MAX_ROOMS_PER_CLIENT, Rooms};
 use crate::scenario::{FeedBy, Scenario};
 use crate::shape::{Warp, storm_period_ns};
+use crate::storm::Storm;
 use crate::traffic::{HostLimit, MAX_PUBLISHERS, Traffic};
 use pushlab_dialects::Sending;
 use pushlab_wire::stamp::{MAX_SEQUENCE, RESOLUTION_NS};
@@ -76,8 +77,8 @@ pub struct Roles {
     pub feeder: Option<Feeder>,
     /// Event loops for the clients.
     pub loops: u32,
-    /// Time over which the clients of a storm come back, ns; `None` in other scenarios.
-    pub return_over_ns: Option<u64>,
+    /// How the clients of a storm are cut off, and come back; `None` in other scenarios.
+    pub storm: Option<Storm>,
     /// How many connections the clients of a host share; `None` without a limit, and where nobody's connections count.
     pub hosts: Option<HostLimit>,
 }
@@ -129,7 +130,7 @@ impl Roles {
             feed: None,
             feeder: None,
             loops: 1,
-            return_over_ns: None,
+            storm: None,
             hosts: None,
         }
     }
@@ -165,16 +166,16 @@ impl Roles {
     }
 
     /// Everybody is cut off, and misses what a feeder publishes.
-    fn storm(plan: &Plan, missed: u32, form: Form, return_over_ms: u64) -> Result<Self, BadPlan> {
+    fn storm(plan: &Plan, missed: u32, form: Form, storm: Storm) -> Result<Self, BadPlan> {
         in_range("missed", u64::from(missed), 1, MAX_MISSED)?;
-        in_range("return_over_ms", return_over_ms, 0, MAX_RETURN_MS)?;
+        in_range("return_over_ms", storm.return_over_ns / 1_000_000, 0, MAX_RETURN_MS)?;
         in_range("phases.warm_up_ms of a storm", plan.phases.warm_up_ms, 1, u64::MAX)?;
         in_range("phases.load_ms of a storm", plan.phases.load_ms, u64::from(missed).div_ceil(STORM_PER_MS), u64::MAX)?;
         let feeder = Feeder { payload: Payload::of(form)?, publishers: None };
         Ok(Self {
             pace: Some((storm_period_ns(missed, &plan.phases), 1)),
             feeder: Some(feeder),
-            return_over_ns: Some(return_over_ms * 1_000_000),
+            storm: Some(storm),
             ..Self::fed(plan.clients, 1)
         })
     }
@@ -198,8 +199,8 @@ impl Roles {
                 let feeder = Feeder { payload: Payload::of(form(payload_bytes))?, publishers: Some(publishers) };
                 Self { feeder: Some(feeder), ..Self::fed(clients, publishers) }
             }
-            Scenario::Storm { missed, payload_bytes, return_over_ms } => {
-                Self::storm(plan, missed, form(payload_bytes), return_over_ms)?
+            Scenario::Storm { missed, payload_bytes, return_over_ms, outage } => {
+                Self::storm(plan, missed, form(payload_bytes), Storm::new(outage, return_over_ms))?
             }
             Scenario::Rooms { rooms, rooms_per_client, interval_us, payload_bytes } => {
                 in_range("interval_us", interval_us, 1, 86_400_000_000)?;

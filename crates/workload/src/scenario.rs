@@ -79,9 +79,9 @@ pub enum Scenario {
         /// Size of one message's data (the JSON text), in bytes.
         payload_bytes: u32,
     },
-    /// All clients are cut off at once as the load phase begins, and may come back as it ends. A feeder publishes what they
-    /// miss while they are away, and a little in the warm-up, so that each knows where it was. What happens in the drain is
-    /// the storm: everybody connects, and catches up.
+    /// All clients are cut off at once as the load phase begins, by the load or because the server is started again, and
+    /// may come back as it ends. A feeder publishes what they miss while they are away, and a little in the warm-up, so
+    /// that each knows where it was. What happens in the drain is the storm: everybody connects, and catches up.
     Storm {
         /// Publications that each client misses, 1 to 10,000: all those of the load phase, in its middle half.
         missed: u32,
@@ -91,6 +91,9 @@ pub enum Scenario {
         /// that drains has them come back so.
         #[serde(default)]
         return_over_ms: u64,
+        /// What cuts clients off: the load, unless it is said.
+        #[serde(default, skip_serializing_if = "Outage::is_cut")]
+        outage: Outage,
     },
     /// Connected and silent.
     Idle,
@@ -110,6 +113,38 @@ impl Scenario {
     /// Whether a feeder publishes: one more client, which is not among the clients counted.
     pub fn has_feeder(&self) -> bool {
         matches!(self, Self::Feed { by: FeedBy::Publisher, .. } | Self::FanOut { .. } | Self::Storm { .. })
+    }
+}
+
+/// What cuts off the clients of a storm.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outage {
+    /// The load resets their connections; the server stays.
+    #[default]
+    Cut,
+    /// The server is asked to end (SIGTERM), and started again at the same address once it has ended.
+    Restart,
+    /// The server is killed, and started again at the same address.
+    Kill,
+    /// A second process takes over from the first (`pushlab serve --handover`), which then ends by itself.
+    Takeover,
+}
+
+impl Outage {
+    /// Whether the server stays.
+    pub fn is_cut(&self) -> bool {
+        *self == Self::Cut
+    }
+
+    /// What it is, in a sentence about the server.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Cut => "the cut",
+            Self::Restart => "the restart",
+            Self::Kill => "the kill",
+            Self::Takeover => "the takeover",
+        }
     }
 }
 

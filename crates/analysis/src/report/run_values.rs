@@ -63,7 +63,7 @@ impl RunValues {
             Outcome::Completed => None,
             Outcome::Failed { reason, .. } => Some(in_words(reason)),
         };
-        let wrong = record.result.as_ref().map_or([0; 3], |r| [r.lost, r.duplicated, r.reordered]);
+        let wrong = record.result.as_ref().map_or([0; 3], |r| [r.lost_silently(), r.duplicated, r.reordered]);
         Self {
             cell: record.planned.cell.clone(),
             repeat: record.planned.repeat,

@@ -85,6 +85,7 @@ impl Side {
             manifest: &entry.manifest,
             installed: &installed,
             host: Ipv4Addr::LOCALHOST,
+            port: None,
             namespace: None,
             feed: None,
             compression_from: None,

@@ -249,6 +249,7 @@ fn start(name: &str) -> anyhow::Result<ExitCode> {
         manifest: &entry.manifest,
         installed: &installed,
         host: Ipv4Addr::LOCALHOST,
+        port: None,
         namespace: None,
         feed: None,
         compression_from: None,

@@ -25,6 +25,7 @@ mod proxies;
 mod receipts;
 mod results;
 mod side_by_side;
+mod storms;
 #[path = "../../../wire/src/exposition/strict.rs"]
 mod strict;
 mod studies;

@@ -140,7 +140,7 @@ impl Hosted {
             payload: None,
             audience: Audience::Nobodys,
             publishers: 0,
-            return_over_ns: None,
+            storm: None,
             gather_ns: 0,
             ..loop_config(plan, roles, segment, &instruments, 0)
         };
@@ -217,6 +217,7 @@ impl Hosted {
             delivered: state.sum(|p| &p.delivered),
             load_published: state.sum(|p| &p.load_published),
             load_delivered: state.sum(|p| &p.load_delivered),
+            load_gone: state.sum(|p| &p.load_gone),
         }
     }
 
@@ -296,7 +297,7 @@ fn loop_config(plan: &Plan, roles: &Roles, segment: Segment, dialler: &Dialler, 
         ignores_arrays: roles.feed.is_some(),
         publishers: roles.publishers,
         has_receipts: plan.receipts,
-        return_over_ns: roles.return_over_ns,
+        storm: roles.storm,
         connect_rate: plan.connect_rate,
         poll_interval_ns: plan.poll_interval_ms * MS,
         poll_phase_ns: plan.poll_phase_ns(),

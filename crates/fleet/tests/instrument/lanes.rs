@@ -219,7 +219,7 @@ fn config(front: &Front, traffic: Traffic, sources: u32) -> LoopConfig {
         ignores_arrays: false,
         publishers: 0,
         has_receipts: false,
-        return_over_ns: None,
+        storm: None,
         connect_rate: 1_000,
         poll_interval_ns: 20 * MS,
         poll_phase_ns: 0,

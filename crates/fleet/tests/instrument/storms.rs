@@ -2,11 +2,13 @@
 
 use crate::native_server::{NativeServer, Spoil};
 use crate::plans::{plan, run};
+use pushlab_fleet::Threads;
 use pushlab_server::{Config, Server};
 use pushlab_wire::transport::Transport;
-use pushlab_workload::plan::{Phases, Plan};
+use pushlab_workload::messages::RunEvent;
+use pushlab_workload::plan::{Phase, Phases, Plan};
 use pushlab_workload::result::LoadResult;
-use pushlab_workload::scenario::Scenario;
+use pushlab_workload::scenario::{Outage, Scenario};
 use std::net::SocketAddr;
 
 const CLIENTS: u32 = 10;
@@ -16,7 +18,7 @@ const SPOILED: u64 = 4;
 const PUSHED: [Transport; 3] = [Transport::WebSocket, Transport::Sse, Transport::HttpStreaming];
 
 fn storm(address: SocketAddr, transport: Transport, return_over_ms: u64) -> Plan {
-    let scenario = Scenario::Storm { missed: MISSED, payload_bytes: 100, return_over_ms };
+    let scenario = Scenario::Storm { missed: MISSED, payload_bytes: 100, return_over_ms, outage: Outage::Cut };
     plan(address, transport, CLIENTS, scenario)
 }
 
@@ -95,4 +97,43 @@ fn clients_come_back_over_the_time_that_they_are_given() {
     // Client i of ten may come at i tenths.
     let latest_ns = result.caught_up.max().unwrap();
     assert!(latest_ns >= OVER_MS * 900_000, "{latest_ns}");
+}
+
+/// Runs a storm in which our server is started again as the load phase begins.
+fn restarted(transport: Transport) -> LoadResult {
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let mut server = Some(Server::start(Config::new(any)).unwrap());
+    let address = server.as_ref().unwrap().address();
+    let scenario = Scenario::Storm { missed: MISSED, payload_bytes: 100, return_over_ms: 0, outage: Outage::Restart };
+    let plan = plan(address, transport, CLIENTS, scenario);
+    // A quarter of it is for the server to end and to be there again.
+    let plan = Plan { phases: Phases { load_ms: 2_000, ..plan.phases.clone() }, ..plan };
+    let result = Threads::run(&plan, None, &mut |event| {
+        if matches!(event, RunEvent::Phase { phase: Phase::Load, .. }) {
+            let ending = server.take().unwrap();
+            ending.stop();
+            ending.join().unwrap();
+            server = Some(Server::start(Config::new(address)).unwrap());
+        }
+    });
+    result.unwrap()
+}
+
+/// What was published came to the new process, which has never heard of the clients' cursors: it tells everybody of a gap,
+/// and sends what it has.
+#[test]
+fn whoever_comes_back_to_a_server_without_its_history_is_told_and_comes_when_it_was_asked_to() {
+    for transport in Transport::ALL {
+        let result = restarted(transport);
+        let (clients, missed) = (u64::from(CLIENTS), u64::from(MISSED));
+        let errors = &result.errors;
+        assert_eq!((result.published, result.unsent), (missed, 0), "{transport} {errors:?}");
+        assert_eq!((result.delivered, result.lost), (missed * clients, 0), "{transport} {errors:?}");
+        assert_eq!(knowledge(&result), [0, clients, 0, 0], "{transport} {errors:?}");
+        assert_eq!((result.back.count(), result.caught_up.count()), (clients, clients), "{transport} {errors:?}");
+        assert_eq!(result.connections_cut, 0, "{transport} {errors:?}");
+        // An idle connection is just closed: nobody has asked when to come back.
+        let is_told = transport != Transport::Polling;
+        assert_eq!(result.told_when, if is_told { clients } else { 0 }, "{transport} {errors:?}");
+    }
 }

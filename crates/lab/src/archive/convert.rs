@@ -410,9 +410,11 @@ mod tests {
             reordered: 9,
             unknown: 10,
             gaps: 11,
+            told_when: 37,
             told_gap: 27,
             lost_told: 28,
             recovered_falsely: 29,
+            back: histogram(16),
             caught_up: histogram(15),
             reconnects: 12,
             errors: vec![ErrorCount { error: "reset by \"peer\"".to_owned(), count: MOST }],
@@ -677,7 +679,7 @@ mod tests {
     #[test]
     fn what_is_stored_beside_the_document_can_be_searched() {
         let run = to_store(&whole()).unwrap();
-        assert_eq!((run.counts["lost"], run.counts["cpu_load_ns"], run.histograms.len()), (7, 16, 15));
+        assert_eq!((run.counts["lost"], run.counts["cpu_load_ns"], run.histograms.len()), (7, 16, 16));
         let series: Vec<&str> = run.series.iter().map(|series| series.name.as_str()).collect();
         let own = ["collections", "event_loop_lag", "seconds", "deliveries"];
         assert_eq!(series, [&["subject", "generator", "counters"], &own[..]].concat());

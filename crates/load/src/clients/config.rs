@@ -5,6 +5,7 @@ use crate::transport::Requests;
 use pushlab_workload::audience::Audience;
 use pushlab_workload::pacing::Pacing;
 use pushlab_workload::payload::Payload;
+use pushlab_workload::storm::Storm;
 use pushlab_workload::traffic::{HostLimit, Traffic};
 
 /// What one loop is to do.
@@ -36,8 +37,8 @@ pub struct LoopConfig {
     pub publishers: u32,
     /// Whether publications have a place for a receipt mark.
     pub has_receipts: bool,
-    /// Time over which the clients of a storm come back, ns; `None` in other scenarios, and for who is no client.
-    pub return_over_ns: Option<u64>,
+    /// How the clients of a storm are cut off, and come back; `None` in other scenarios, and for who is no client.
+    pub storm: Option<Storm>,
     /// Connections opened per second, by all loops together.
     pub connect_rate: u32,
     /// Time between two polls of a client, ns.
@@ -82,7 +83,7 @@ impl LoopConfig {
             ignores_arrays: false,
             publishers: 0,
             has_receipts: false,
-            return_over_ns: None,
+            storm: None,
             connect_rate: 1,
             poll_interval_ns: 1,
             poll_phase_ns: 0,

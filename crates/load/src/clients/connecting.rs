@@ -3,7 +3,6 @@
 use super::client::Up;
 use super::event_loop::ClientLoop;
 use super::hosts::Obtained;
-use super::retry::Retry;
 use crate::connection::{Owner, Protocol, Side, Stream};
 use crate::cut::Cut;
 use crate::socket::TlsBytes;
@@ -11,6 +10,7 @@ use crate::transport::posts::Posts;
 use crate::transport::{Receiver, Uplink};
 use pushlab_os::clock::monotonic_ns;
 use pushlab_workload::traffic::Traffic;
+use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
 
 /// First pause before a connection is opened again, ns; doubled with every failure, and jittered down to half.
@@ -257,16 +257,38 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
 
     /// Gives the receiving connection up, counts why, and plans the next attempt.
     pub(super) fn cut(&mut self, index: usize, why: &Cut) {
-        self.recorder.part.errors.add(why);
-        if std::mem::replace(&mut self.clients[index].is_down_resting, true) {
+        let now = monotonic_ns();
+        // That a storm cuts its clients off is no error.
+        let is_by_design = self.recorder.returns.are_away(now);
+        if !is_by_design {
+            self.recorder.part.errors.add(why);
+        }
+        if self.clients[index].is_down_resting {
             // It comes back already: the same end has met its posting connection too.
             return;
         }
-        self.clients[index].attempts = self.clients[index].attempts.saturating_add(1);
-        self.recorder.part.connections_cut += u64::from(self.marks.is_load(monotonic_ns()));
-        let pause = self.backoff(index);
+        if let Some(after_ms) = why.after_ms() {
+            self.recorder.returns.told_when(index as u32, after_ms);
+        }
+        self.recorder.part.connections_cut += u64::from(self.marks.is_load(now) && !is_by_design);
+        let due_ns = self.return_ns(index, now).unwrap_or_else(|| now + self.backoff(index));
         self.drop_down(index);
-        self.retries.push(Retry { due_ns: monotonic_ns() + pause, client: index, side: Side::Down });
+        self.rest(index, due_ns);
+    }
+
+    /// Opens the receiving connection again at an instant.
+    pub(super) fn rest(&mut self, index: usize, due_ns: u64) {
+        self.clients[index].is_down_resting = true;
+        self.retries.push(Reverse((due_ns, index, Side::Down)));
+    }
+
+    /// After an answer to a poll: a client that is away, or was told when to come back, lets its connection go. Whether it
+    /// did.
+    pub(super) fn rest_if_away(&mut self, index: usize, now: u64) -> bool {
+        let Some(due_ns) = self.return_ns(index, now) else { return false };
+        self.drop_down(index);
+        self.rest(index, due_ns);
+        true
     }
 
     /// Opens a connection again at once, which the server has closed after a whole answer.
@@ -292,9 +314,11 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         }
     }
 
+    /// How long a client waits after another failure.
     fn backoff(&mut self, index: usize) -> u64 {
-        let doublings = self.clients[index].attempts.saturating_sub(1).min(BACKOFF_DOUBLINGS_MAX);
-        let full = BACKOFF_NS << doublings;
+        let attempts = &mut self.clients[index].attempts;
+        let full = BACKOFF_NS << (*attempts).min(BACKOFF_DOUBLINGS_MAX);
+        *attempts = attempts.saturating_add(1);
         self.rng.u64(full / 2..=full)
     }
 
@@ -342,16 +366,15 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         self.forget_answer(index);
         let client = &mut self.clients[index];
         client.was_up = true;
-        client.attempts = client.attempts.saturating_add(1);
         client.is_up_resting = true;
-        let pause = self.backoff(index);
-        self.retries.push(Retry { due_ns: monotonic_ns() + pause, client: index, side: Side::Up });
+        let due_ns = monotonic_ns() + self.backoff(index);
+        self.retries.push(Reverse((due_ns, index, Side::Up)));
     }
 
     pub(super) fn retry_due(&mut self, now: u64) {
         for _ in 0..MAX_RETRIES {
-            let Some(next) = self.retries.peek_mut().filter(|retry| retry.due_ns <= now) else { return };
-            let Retry { client, side, .. } = PeekMut::pop(next);
+            let Some(next) = self.retries.peek_mut().filter(|next| next.0.0 <= now) else { return };
+            let Reverse((_, client, side)) = PeekMut::pop(next);
             match side {
                 Side::Down => {
                     self.clients[client].is_down_resting = false;

@@ -2,26 +2,30 @@
 
 use super::event_loop::ClientLoop;
 use super::hosts::Hosts;
-use super::retry::Retry;
-use crate::connection::{Protocol, Side};
+use crate::connection::Protocol;
 use crate::transport::Receiver;
 use pushlab_os::clock::monotonic_ns;
 use std::mem::take;
 
 impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
-    /// Cuts all clients off when their time has come. Client i of N comes back at i/N of the time that they are given for
-    /// it, from the end of the load phase on.
+    /// Cuts all clients off when their time has come, where it is the load that does.
     pub(super) fn cut_off_when_due(&mut self, now: u64) {
-        let Some(over_ns) = self.config.return_over_ns.filter(|_| !self.is_cut_off && now >= self.marks.load_ns) else {
+        if !self.is_to_be_cut || now < self.marks.load_ns {
             return;
-        };
-        self.is_cut_off = true;
+        }
+        self.is_to_be_cut = false;
         self.cut_all();
         for index in 0..self.clients.len() {
-            let (place, all) = (u128::from(self.client_number(index)), u128::from(self.config.clients));
-            let after_ns = (u128::from(over_ns) * place / all) as u64;
-            self.retries.push(Retry { due_ns: self.marks.load_end_ns + after_ns, client: index, side: Side::Down });
+            if let Some(due_ns) = self.return_ns(index, self.marks.load_ns) {
+                self.rest(index, due_ns);
+            }
         }
+    }
+
+    /// When a client of a storm that was cut off at an instant is to come back, where that is not its own to say.
+    pub(super) fn return_ns(&mut self, index: usize, now: u64) -> Option<u64> {
+        let (storm, number) = (self.config.storm?, self.client_number(index));
+        self.recorder.returns.return_ns(index as u32, storm.share_ns(number, self.config.clients), now)
     }
 
     /// Resets every connection. The peer is told, as by a proxy that has died, so that the subject knows who is gone; and
@@ -38,7 +42,7 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         self.hosts = self.config.hosts.map(|limit| Hosts::new(limit, self.clients.len() as u32));
         for client in &mut self.clients {
             (client.down, client.up, client.body) = (None, None, None);
-            (client.is_down_resting, client.is_up_resting, client.attempts) = (true, false, 0);
+            (client.is_up_resting, client.attempts) = (false, 0);
             self.subscribed -= u32::from(take(&mut client.is_subscribed));
         }
     }

@@ -6,10 +6,9 @@ use super::config::{LoopConfig, polls};
 use super::feeding::Feeding;
 use super::hosts::Hosts;
 use super::receipt_sample::ReceiptSample;
-use super::retry::Retry;
 use super::windows::Windows;
 use crate::broadcasts::Broadcasts;
-use crate::connection::{Connections, Outgoing, Protocol};
+use crate::connection::{Connections, Outgoing, Protocol, Side};
 use crate::record::Recorder;
 use crate::run_state::RunState;
 use crate::transport::{Asking, Receiver};
@@ -27,6 +26,7 @@ use pushlab_workload::result::Part;
 use pushlab_workload::room_turns::RoomTurns;
 use pushlab_workload::shape::Warp;
 use pushlab_workload::traffic::Traffic;
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
 use std::os::fd::AsRawFd as _;
@@ -85,13 +85,14 @@ pub(super) struct ClientLoop<R, P> {
     pub(super) active: usize,
     /// Closed loop of broadcasts: what is under way.
     pub(super) feeding: Option<Feeding>,
-    pub(super) retries: BinaryHeap<Retry>,
+    /// Streams to be opened again, the earliest first: when, whose, and which.
+    pub(super) retries: BinaryHeap<Reverse<(u64, usize, Side)>>,
     /// Connections that had more to read than one turn's share.
     pub(super) again: Vec<u32>,
     pub(super) subscribed: u32,
     pub(super) has_started_loop: bool,
-    /// Whether the clients of a storm have been cut off.
-    pub(super) is_cut_off: bool,
+    /// Whether the clients of a storm are still to be cut off.
+    pub(super) is_to_be_cut: bool,
 }
 
 /// Runs clients of one transport, over connections of one kind, on the calling thread until the run ends.
@@ -165,7 +166,7 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
             again: Vec::new(),
             subscribed: 0,
             has_started_loop: false,
-            is_cut_off: false,
+            is_to_be_cut: config.storm.is_some_and(|storm| storm.outage.is_cut()),
             config,
             state,
         })
@@ -292,6 +293,7 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         progress.delivered.store(self.recorder.delivered_total, Ordering::Relaxed);
         progress.load_published.store(self.recorder.part.published, Ordering::Relaxed);
         progress.load_delivered.store(self.recorder.part.delivered, Ordering::Relaxed);
+        progress.load_gone.store(self.recorder.returns.gone(), Ordering::Relaxed);
     }
 
     fn finish(self) -> Part {
@@ -313,12 +315,11 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         let warm_up = if self.has_started_loop { u64::MAX } else { self.marks.warm_up_ns.max(now) };
         let is_closed = matches!(self.config.traffic, Traffic::ClosedLoop | Traffic::Broadcasts);
         let warm_up = if is_closed { warm_up } else { u64::MAX };
-        let is_to_be_cut = self.config.return_over_ns.is_some() && !self.is_cut_off;
         let dues = [
-            is_to_be_cut.then_some(self.marks.load_ns),
+            self.is_to_be_cut.then_some(self.marks.load_ns),
             self.connect_turns.due_ns(),
             self.poll_turns.as_ref().and_then(Turns::due_ns),
-            self.retries.peek().map(|retry| retry.due_ns),
+            self.retries.peek().map(|Reverse((due_ns, ..))| *due_ns),
             Some(self.next_publication_ns),
             Some(self.marks.end_ns),
             Some(warm_up),

@@ -16,7 +16,6 @@ mod hosts;
 mod publishing;
 mod receipt_sample;
 mod receiving;
-mod retry;
 mod sending;
 mod windows;
 

@@ -60,6 +60,7 @@ impl Heard<'_> {
                 self.outcome.has_news = true;
                 self.recorder.told_gap(self.receiver, self.now_ns);
             }
+            Event::ComeBack { after_ms } => self.recorder.returns.told_when(self.receiver, after_ms),
             Event::Error { code, text } => self.recorder.part.errors.add(&format_args!("error frame: {code} {text}")),
             Event::Asked => self.outcome.asked += 1,
             Event::Answered { keeps_alive } => self.outcome.answered = Some(keeps_alive),
@@ -373,6 +374,9 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         if outcome.has_echo {
             self.answer(index, now);
         }
+        if outcome.answered.is_some() && self.rest_if_away(index, now) {
+            return;
+        }
         let answered = outcome.answered.map(|keeps_alive| keeps_alive && self.config.requests.keep_alive());
         // A WebSocket stays with the client that asks on it.
         let is_shared = self.hosts.is_some() && R::UPLINK == Uplink::Posts;
@@ -403,8 +407,8 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         if !std::mem::replace(&mut client.is_subscribed, true) {
             client.free_ns = now;
             self.subscribed += 1;
-            if let Some(returns) = self.recorder.returns.as_mut().filter(|_| self.is_cut_off) {
-                returns.is_back(index as u32);
+            if let Some(after_ns) = self.recorder.returns.is_back(index as u32, now) {
+                self.recorder.part.back.record(after_ns);
             }
             self.recorder.part.connect.record(now.saturating_sub(client.opened_ns));
         }

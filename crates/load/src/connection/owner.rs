@@ -1,7 +1,7 @@
 //! Whose a stream is, and which.
 
 /// Which of a client's streams.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
     /// The one that receives.
     Down,

@@ -1,8 +1,8 @@
 //! What it means that a server said something.
 
-use super::CursorText;
 use crate::connection::Outgoing;
 use fastrand::Rng;
+use pushlab_wire::cursor::CursorText;
 use pushlab_wire::deflate::InflateDecoder;
 use pushlab_wire::native::ServerFrame;
 
@@ -29,6 +29,11 @@ pub enum Event<'a> {
     Uncompressed,
     /// A gap frame: messages are gone.
     Gap,
+    /// The connection ends, and the client is to come back after so long.
+    ComeBack {
+        /// How long.
+        after_ms: u64,
+    },
     /// An error frame.
     Error {
         /// A name from the table of codes.
@@ -79,10 +84,7 @@ pub(super) fn forward(frame: &ServerFrame<'_>, last: &mut CursorText, sink: &mut
             sink(Event::Gap);
         }
         ServerFrame::Error { code, text, .. } => sink(Event::Error { code, text }),
-        ServerFrame::Pong(_)
-        | ServerFrame::Server(_)
-        | ServerFrame::Reconnect(_)
-        | ServerFrame::Auth(_)
-        | ServerFrame::TokenExpires(_) => {}
+        ServerFrame::Reconnect(after_ms) => sink(Event::ComeBack { after_ms: *after_ms }),
+        ServerFrame::Pong(_) | ServerFrame::Server(_) | ServerFrame::Auth(_) | ServerFrame::TokenExpires(_) => {}
     }
 }

@@ -1,10 +1,11 @@
 //! `http-streaming`: one endless response, a JSON array a line; publications go by POST.
 
 use super::events::forward;
-use super::{Asking, CursorText, Event, Hearing, MAX_MESSAGE_BYTES, Receiver, Requests, Uplink};
+use super::{Asking, Event, Hearing, MAX_MESSAGE_BYTES, Receiver, Requests, Uplink};
 use crate::connection::{Head, Outgoing};
 use crate::cut::Cut;
 use fastrand::Rng;
+use pushlab_wire::cursor::CursorText;
 use pushlab_wire::lines::LineDecoder;
 use pushlab_wire::native::ServerFrame;
 

@@ -24,7 +24,7 @@ pub mod websocket_polling;
 pub use events::{Event, Hearing, MAX_MESSAGE_BYTES};
 pub use pushlab_dialects::Sending;
 pub use receiver::{Asking, Receiver, ReceiverVisitor, Uplink};
-pub use requests::{CursorText, Requests};
+pub use requests::Requests;
 pub use table::with_receiver;
 
 #[cfg(test)]

@@ -20,6 +20,9 @@ pub fn of_clients(plan: &Plan, roles: &Roles) -> Requests {
         Some(rooms) => requests.in_rooms(Arc::clone(rooms)),
         None => requests,
     };
+    // All else is measured in the first version, which announces nothing.
+    let is_server_to_end = roles.storm.is_some_and(|storm| !storm.outage.is_cut());
+    let requests = if is_server_to_end { requests.in_version_2() } else { requests };
     // Where the server pushes, users who come and go would be pushed too.
     let asks_for_users = plan.user_list && plan.transport.is_interval_driven();
     if asks_for_users { requests.with_user_list(&plan.users_channel()) } else { requests }

@@ -1,9 +1,10 @@
 //! Answers to one request at a time on a kept connection, and the polls built on them.
 
 use super::events::forward;
-use super::{CursorText, Event, Hearing, MAX_MESSAGE_BYTES, Requests};
+use super::{Event, Hearing, MAX_MESSAGE_BYTES, Requests};
 use crate::connection::{Head, Outgoing};
 use crate::cut::Cut;
+use pushlab_wire::cursor::CursorText;
 use pushlab_wire::native::parse_reply;
 use std::borrow::Cow;
 

@@ -1,51 +1,15 @@
-//! What every client of a run asks, prepared once, and the cursor it resumes from.
+//! What every client of a run asks, prepared once.
 
 use super::Sending;
 use super::foreign::setup::ForeignSetup;
 use super::headers::HeadFields;
 use crate::connection::{Fields, Outgoing, Request};
+use pushlab_wire::cursor::CursorText;
 use pushlab_wire::transport::Transport;
 use pushlab_workload::plan::{RequestHeaders, Speaks, Target};
 use pushlab_workload::rooms::Rooms;
 use std::fmt::Write as _;
 use std::sync::Arc;
-
-/// Longest cursor that is kept: an epoch of 16, a dot and 20 digits, and some more for other servers.
-pub const MAX_CURSOR_BYTES: usize = 39;
-
-/// A cursor as the server gave it, without heap memory. Empty before the first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CursorText {
-    len: u8,
-    bytes: [u8; MAX_CURSOR_BYTES],
-}
-
-impl Default for CursorText {
-    fn default() -> Self {
-        Self { len: 0, bytes: [0; MAX_CURSOR_BYTES] }
-    }
-}
-
-impl CursorText {
-    /// Remembers a cursor, unless it is too long. Most are never sent, so they are looked at when one is.
-    #[inline]
-    pub fn set(&mut self, cursor: &str) {
-        let kept = if cursor.len() <= MAX_CURSOR_BYTES { cursor.as_bytes() } else { b"" };
-        self.len = kept.len() as u8;
-        self.bytes[..kept.len()].copy_from_slice(kept);
-    }
-
-    /// The text, if there is one that a request line can carry. Without one the client resumes from "now", and the
-    /// check shows what it missed.
-    pub fn get(&self) -> Option<&str> {
-        let plain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-' | b'~');
-        let text = &self.bytes[..usize::from(self.len)];
-        if text.is_empty() || !text.iter().all(plain) {
-            return None;
-        }
-        std::str::from_utf8(text).ok()
-    }
-}
 
 /// The texts of requests, shared by all clients of a loop. Where clients are in rooms, they are those of one client
 /// and one publication at a time.
@@ -64,6 +28,8 @@ pub struct Requests {
     pub(super) users: Option<String>,
     /// Whether polls ask for the newest message, whether or not the client has it.
     pub(super) newest: bool,
+    /// What queries say of the version of the protocol: nothing, which is the first.
+    pub(super) version: &'static str,
     /// Whether a connection carries one request after another.
     keeps_alive: bool,
     pub(super) publish_to: String,
@@ -89,6 +55,7 @@ impl Requests {
             headers: HeadFields::default(),
             users: None,
             newest: false,
+            version: "",
             keeps_alive: true,
             publish_to: publish_to.into(),
             foreign: None,
@@ -159,6 +126,11 @@ impl Requests {
         Self { newest: true, ..self }
     }
 
+    /// In the second version of the protocol: the server says when to come back.
+    pub fn in_version_2(self) -> Self {
+        Self { version: "&v=2", ..self }
+    }
+
     /// Whether polls ask for the newest message, so that a client may be brought what it has.
     pub fn ask_for_newest(&self) -> bool {
         self.newest
@@ -217,7 +189,7 @@ impl Requests {
     fn encode_get_of(&self, out: &mut Outgoing, target: [&str; 3], after: &CursorText, fields: &Fields) {
         let [path, channel, more] = target;
         let (before_cursor, cursor) = after.get().map_or(("", ""), |cursor| ("&after=", cursor));
-        let target = [&self.path, path, "?channel=", channel, more, before_cursor, cursor];
+        let target = [&self.path, path, "?channel=", channel, self.version, more, before_cursor, cursor];
         out.request(&Request {
             method: "GET",
             scheme: self.scheme,
@@ -264,21 +236,6 @@ impl Requests {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_cursor_is_kept_or_forgotten_whole() {
-        let mut cursor = CursorText::default();
-        assert_eq!(cursor.get(), None);
-        cursor.set("k3x9a.18446744073709551615");
-        assert_eq!(cursor.get(), Some("k3x9a.18446744073709551615"));
-        cursor.set("a.1");
-        assert_eq!(cursor.get(), Some("a.1"));
-        for bad in ["a b", "a\r\nX: y", "ä", &"x".repeat(40)] {
-            cursor.set("a.1");
-            cursor.set(bad);
-            assert_eq!(cursor.get(), None, "{bad:?}");
-        }
-    }
 
     #[test]
     fn a_post_is_what_http_wants() {

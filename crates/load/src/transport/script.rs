@@ -129,6 +129,7 @@ fn short(event: &Event<'_>) -> String {
         Event::Subscribed => "subscribed".into(),
         Event::Message(data) => format!("message {}", text(data)),
         Event::Echo(data) => format!("echo {}", text(data)),
+        Event::ComeBack { after_ms } => format!("come back after {after_ms}"),
         Event::Gap => "gap".into(),
         Event::Compressed { .. } => "compressed".into(),
         Event::Uncompressed => "uncompressed".into(),

@@ -1,10 +1,11 @@
 //! `sse`: an event stream; publications go by POST.
 
 use super::events::forward;
-use super::{Asking, CursorText, Event, Hearing, MAX_MESSAGE_BYTES, Receiver, Requests, Uplink};
+use super::{Asking, Event, Hearing, MAX_MESSAGE_BYTES, Receiver, Requests, Uplink};
 use crate::connection::{Head, Outgoing};
 use crate::cut::Cut;
 use fastrand::Rng;
+use pushlab_wire::cursor::CursorText;
 use pushlab_wire::event_stream::EventStreamDecoder;
 use pushlab_wire::native::ServerFrame;
 
@@ -60,7 +61,12 @@ impl Receiver for Sse {
         decoded?;
         match broken {
             Some(error) => Err(error.into()),
-            None if is_last => Err(Cut::StreamEnded),
+            None if is_last => {
+                if let Some(after_ms) = events.retry_ms() {
+                    sink(Event::ComeBack { after_ms: u64::from(after_ms) });
+                }
+                Err(Cut::StreamEnded)
+            }
             None => Ok(()),
         }
     }
@@ -68,8 +74,9 @@ impl Receiver for Sse {
 
 #[cfg(test)]
 mod tests {
-    use super::super::script::{chunk_bytes, chunked, head_bytes, play, uses};
+    use super::super::script::{Told, chunk_bytes, chunked, head_bytes, play, requests, uses};
     use super::*;
+    use crate::connection::{Http1, Protocol as _};
     use proptest::prelude::*;
 
     proptest! {
@@ -99,6 +106,18 @@ mod tests {
         assert!(matches!(play(&mut Sse::new(), &[7], &ended), Err(Cut::StreamEnded)));
         let refused = |_: &str| b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n".to_vec();
         assert!(matches!(play(&mut Sse::new(), &[7], &refused), Err(Cut::Status { status: 404, .. })));
+    }
+
+    #[test]
+    fn a_stream_that_ends_says_when_to_come_back() {
+        let stream = chunked("text/event-stream", b"id:e.4\n\nretry:618\n\n", 99);
+        let (mut client, mut events, mut http1) = (Sse::new(), Vec::new(), Http1::default());
+        let mut told = Told::new(&mut client, |event: Event<'_>| events.push(format!("{event:?}")));
+        told.client.open(&requests(), &mut told.rng, &mut told.out);
+        http1.has_sent(0, &mut told.out);
+        let ended = http1.receive(&mut [stream, b"0\r\n\r\n".to_vec()].concat(), &mut told);
+        assert!(matches!(ended, Err(Cut::StreamEnded)));
+        assert_eq!(events, ["Subscribed", "ComeBack { after_ms: 618 }"]);
     }
 
     #[test]

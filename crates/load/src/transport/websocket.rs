@@ -2,10 +2,11 @@
 
 use super::events::forward;
 use super::frames::Frames;
-use super::{Asking, CursorText, Event, Hearing, Receiver, Requests, Uplink};
+use super::{Asking, Event, Hearing, Receiver, Requests, Uplink};
 use crate::connection::Outgoing;
 use crate::cut::Cut;
 use fastrand::Rng;
+use pushlab_wire::cursor::CursorText;
 use pushlab_wire::native::ServerFrame;
 use pushlab_wire::websocket::permessage_deflate::Agreement;
 
@@ -26,7 +27,7 @@ impl Receiver for WebSocket {
     }
 
     fn open(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Outgoing) {
-        let mut target = format!("/ws?channel={}", requests.channel);
+        let mut target = format!("/ws?channel={}{}", requests.channel, requests.version);
         if let Some(after) = self.cursor.get() {
             target.push_str("&after=");
             target.push_str(after);

@@ -2,10 +2,11 @@
 
 use super::events::forward;
 use super::frames::{Frames, encode_text};
-use super::{Asking, CursorText, Event, Hearing, Receiver, Requests, Uplink};
+use super::{Asking, Event, Hearing, Receiver, Requests, Uplink};
 use crate::connection::Outgoing;
 use crate::cut::Cut;
 use fastrand::Rng;
+use pushlab_wire::cursor::CursorText;
 use pushlab_wire::native::{ServerFrame, parse_reply};
 use pushlab_wire::websocket::permessage_deflate::Agreement;
 
@@ -36,7 +37,7 @@ impl Receiver for WebSocketPolling {
     }
 
     fn open(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Outgoing) {
-        let target = format!("/ws?channel={}&mode=poll", requests.channel);
+        let target = format!("/ws?channel={}{}&mode=poll", requests.channel, requests.version);
         self.frames.open(requests, &target, rng, out);
         (self.is_open, self.is_subscribed) = (false, false);
         self.is_waiting = true;

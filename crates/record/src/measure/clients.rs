@@ -37,12 +37,17 @@ pub fn caught_up(run: &RunRecord) -> Option<f64> {
 /// Deliveries of the load phase that never came, but for those of which a client was told that they are gone.
 pub fn lost(run: &RunRecord) -> Option<f64> {
     let result = run.result.as_ref().filter(|result| result.expected > 0)?;
-    Some(result.lost.saturating_sub(result.lost_told) as f64)
+    Some(result.lost_silently() as f64)
 }
 
 /// Deliveries that came again.
 pub fn doubled(run: &RunRecord) -> Option<f64> {
     run.result.as_ref().filter(|result| result.expected > 0).map(|result| result.duplicated as f64)
+}
+
+/// Clients of a storm that the server told when to come back.
+pub fn told_when(run: &RunRecord) -> Option<f64> {
+    of_storm(run, |result| result.told_when)
 }
 
 /// Clients of a storm that were told that messages are gone.
@@ -205,6 +210,7 @@ mod tests {
     use pushlab_wire::transport::Transport;
     use pushlab_workload::plan::Plan;
     use pushlab_workload::result::PhaseMark;
+    use pushlab_workload::scenario::Outage;
 
     const SECOND_NS: u64 = 1_000_000_000;
 
@@ -260,7 +266,7 @@ mod tests {
         let result = LoadResult { expected: 400, lost: 30, lost_told: 20, duplicated: 3, ..LoadResult::default() };
         let mut record = run(Transport::Sse, LoadResult { told_gap: 1, recovered_falsely: 2, ..result });
         assert_eq!((lost(&record), doubled(&record), gaps_told(&record)), (Some(10.0), Some(3.0), None));
-        let storm = Scenario::Storm { missed: 100, payload_bytes: 50, return_over_ms: 0 };
+        let storm = Scenario::Storm { missed: 100, payload_bytes: 50, return_over_ms: 0, outage: Outage::Cut };
         record.plan = Some(plan(&storm));
         record.result.as_mut().unwrap().caught_up.record(5_000_000);
         assert_eq!((gaps_told(&record), recovered_falsely(&record)), (Some(1.0), Some(2.0)));

@@ -24,12 +24,14 @@ pub enum Times {
     Response,
     /// Of pings before the load.
     ResponseIdle,
-    /// Of clients of a storm until each had what it missed.
+    /// Of clients of a storm until each was subscribed again.
+    Back,
+    /// The same until each had what it missed.
     CaughtUp,
 }
 
 /// Every figure that is a quantile.
-pub const QUANTILES: [(&str, Times, Quantile); 11] = [
+pub const QUANTILES: [(&str, Times, Quantile); 13] = [
     ("latency_median", Times::Deliveries, Quantile::MEDIAN),
     ("latency_p99", Times::Deliveries, Quantile::P99),
     ("latency_first", Times::First, Quantile::MEDIAN),
@@ -38,6 +40,8 @@ pub const QUANTILES: [(&str, Times, Quantile); 11] = [
     ("response_median", Times::Response, Quantile::MEDIAN),
     ("response_p99", Times::Response, Quantile::P99),
     ("response_idle_median", Times::ResponseIdle, Quantile::MEDIAN),
+    ("back_median", Times::Back, Quantile::MEDIAN),
+    ("back_p99", Times::Back, Quantile::P99),
     ("caught_up_median", Times::CaughtUp, Quantile::MEDIAN),
     ("caught_up_p99", Times::CaughtUp, Quantile::P99),
     ("caught_up_p999", Times::CaughtUp, Quantile::P999),
@@ -90,6 +94,7 @@ fn arrivals(run: &RunRecord, times: Times) -> Option<Arrivals> {
         Times::Response => pings(&result.response_load, result.response_unanswered.count()),
         Times::ResponseIdle => pings(&result.response_idle, 0),
         // Each client is a measurement of its own, whether it got there or not.
+        Times::Back => clients_of_storm(run).map(|all| Arrivals::new(&result.back, all, all)),
         Times::CaughtUp => clients_of_storm(run).map(|all| Arrivals::new(&result.caught_up, all, all)),
     }
 }

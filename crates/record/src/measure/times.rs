@@ -39,6 +39,16 @@ pub fn response_idle_median(run: &RunRecord) -> Option<f64> {
     own_quantile_ms(run, Times::ResponseIdle, Quantile::MEDIAN)
 }
 
+/// Until half of a storm's clients are subscribed again, ms.
+pub fn back_median(run: &RunRecord) -> Option<f64> {
+    own_quantile_ms(run, Times::Back, Quantile::MEDIAN)
+}
+
+/// Until 99 % of a storm's clients are subscribed again, ms.
+pub fn back_p99(run: &RunRecord) -> Option<f64> {
+    own_quantile_ms(run, Times::Back, Quantile::P99)
+}
+
 /// Until half of a storm's clients have what they missed, ms.
 pub fn caught_up_median(run: &RunRecord) -> Option<f64> {
     own_quantile_ms(run, Times::CaughtUp, Quantile::MEDIAN)

@@ -55,7 +55,7 @@ mod tests {
         let of_instruments = ["link_lateness", "link_wait", "lateness", "clock_error"];
         let before = ["response_idle_median", "response_idle_mean"];
         // A storm fills the generator by design, after the load phase that its warnings are about.
-        let after = ["caught_up_median", "caught_up_p99", "caught_up_p999", "connect"];
+        let after = ["back_median", "back_p99", "caught_up_median", "caught_up_p99", "caught_up_p999", "connect"];
         assert_eq!(rest, [&before[..], &after, &of_server, &of_instruments].concat());
     }
 }

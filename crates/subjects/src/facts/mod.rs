@@ -255,6 +255,7 @@ impl Whose<'_> {
                 manifest: &entry.manifest,
                 installed,
                 host: Ipv4Addr::LOCALHOST,
+                port: None,
                 namespace: None,
                 feed: None,
                 compression_from: None,

@@ -21,6 +21,8 @@ struct Simulated {
     missing: u32,
     /// Time for a delivery, ns.
     latency_ns: u64,
+    /// Whether the server says of each that it is gone, instead of bringing it.
+    calls_gone: bool,
 }
 
 impl Simulated {
@@ -35,6 +37,7 @@ impl Simulated {
             hangs_from_ns: u64::MAX,
             missing: 0,
             latency_ns: 3 * MS,
+            calls_gone: false,
         }
     }
 
@@ -95,7 +98,8 @@ impl Simulated {
             return self.done(now);
         }
         let published = self.published_by(now).count() as u64;
-        let delivered = self.reached_by(now) * u64::from(self.own_clients());
+        let reached = self.reached_by(now) * u64::from(self.own_clients());
+        let (delivered, load_gone) = if self.calls_gone { (0, reached) } else { (reached, 0) };
         let mut messages = vec![Message::State(WorkerState {
             t_ns: now,
             subscribed: self.own_clients() - self.missing,
@@ -105,6 +109,7 @@ impl Simulated {
             delivered,
             load_published: published,
             load_delivered: delivered,
+            load_gone,
             ..WorkerState::default()
         })];
         while now >= self.origin_ns + (self.next_second as u64 + 1) * S {
@@ -242,6 +247,20 @@ fn chat(clients: u32) -> Plan {
 
 fn fleet(workers: usize) -> Vec<Simulated> {
     (0..workers).map(|_| Simulated::new()).collect()
+}
+
+#[test]
+fn what_clients_were_told_is_gone_is_waited_for_a_second_and_no_longer() {
+    let drain_ns = |calls_gone: bool, latency_ns| {
+        let worker = || Simulated { calls_gone, latency_ns, ..Simulated::new() };
+        let ran = simulate(&chat(10), vec![worker(), worker()], || 0, None);
+        let at = |wanted| ran.phases.iter().find(|(phase, _)| *phase == wanted).unwrap().1;
+        at(Phase::After) - at(Phase::Drain)
+    };
+    assert!(drain_ns(false, 3 * MS) <= 2 * LEAD_NS);
+    let quiet_ns = QUIET_NS..QUIET_NS + LEAD_NS;
+    assert!(quiet_ns.contains(&drain_ns(true, 3 * MS)), "{}", drain_ns(true, 3 * MS));
+    assert_eq!(drain_ns(true, 60 * S), 5 * S, "nobody was told anything: the whole drain");
 }
 
 #[test]

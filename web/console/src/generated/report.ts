@@ -835,7 +835,7 @@ export interface Point {
     [k: string]: Lacking;
   };
   /**
-   * Summed over the runs: deliveries expected and not received.
+   * Summed over the runs: deliveries expected and not received, of which no client was told.
    */
   lost: number;
   /**
