@@ -469,7 +469,7 @@ impl Coordinator {
             end_ns,
             seconds,
             unsubscribed,
-            ..whole.into_result()
+            ..whole.into_result(self.workers.len())
         }
     }
 }
