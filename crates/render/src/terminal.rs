@@ -46,6 +46,7 @@ pub fn environment(report: &Report) -> String {
 fn experiment(out: &mut String, experiment: &ExperimentReport, metrics: &[MetricInfo]) {
     let _ = writeln!(out, "\n{}", on_one_line(&tables::heading(experiment)));
     lines(out, tables::network(experiment).as_slice());
+    lines(out, tables::clocks(experiment).as_slice());
     aligned(out, &tables::results(experiment, metrics));
     lines(out, &tables::without_figures(experiment));
     lines(out, &[tables::INTERVALS]);

@@ -97,7 +97,7 @@ pub enum Uneven {
     },
     /// One of them changed its rate.
     #[error(
-        "this machine's clock changed its rate against the coordinator's while it was measured; let NTP settle on both \
+        "this machine's clock changed its rate against the coordinator's, or jumped a little; let NTP settle on both \
          (`chronyc tracking`, `timedatectl timesync-status`), or stop it for the run, and run again"
     )]
     Drifting,
@@ -140,11 +140,13 @@ impl Estimator {
         *self = Self::default();
         let (Some(expected), Some(newest)) = (expected, newest) else { return Err(Uneven::Drifting) };
         let (low, high) = trip.bounds();
-        let reach = |way: i64| expected.offset_ns.saturating_add(way * expected.error_ns as i64);
-        let by_ns = low.saturating_sub(reach(1)).max(reach(-1).saturating_sub(high)).max(0).cast_unsigned();
+        let error_ns = i64::try_from(expected.error_ns).unwrap_or(i64::MAX);
+        let above_ns = low.saturating_sub(expected.offset_ns.saturating_add(error_ns));
+        let below_ns = expected.offset_ns.saturating_sub(error_ns).saturating_sub(high);
+        let by_ns = above_ns.max(below_ns).max(0).cast_unsigned();
         // More than any rate does between two round trips.
         let since_s = (trip.came_ns - newest.came_ns) as f64 / S;
-        let is_step = by_ns as f64 > UNEVENNESS_MAX + 2.0 * DRIFT_MAX * since_s;
+        let is_step = by_ns as f64 > UNEVENNESS_MAX + DRIFT_MAX * since_s;
         Err(if is_step { Uneven::Stepped { by_ns } } else { Uneven::Drifting })
     }
 

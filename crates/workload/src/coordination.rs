@@ -459,6 +459,7 @@ impl Coordinator {
         }
         let scheduled = if self.roles.is_closed_loop() { whole.published } else { load_count };
         let expected = whole.published * self.roles.receivers + whole.expected_in_rooms;
+        let is_across = self.workers.len() > 1 && self.roles.are_latencies_one_way();
         let unsubscribed = if self.may_starve() { whole.unsubscribed } else { 0 };
         LoadResult {
             scheduled,
@@ -469,7 +470,7 @@ impl Coordinator {
             end_ns,
             seconds,
             unsubscribed,
-            ..whole.into_result(self.workers.len())
+            ..whole.into_result(is_across)
         }
     }
 }

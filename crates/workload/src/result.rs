@@ -76,14 +76,15 @@ macro_rules! measured {
                 self.expected_in_rooms += other.expected_in_rooms;
             }
 
-            /// What so many workers measured as a run's result, in which what only the whole run tells is still empty.
-            pub(crate) fn into_result(self, workers: usize) -> LoadResult {
+            /// All of it as a run's result, in which what only the whole run tells is still empty. Whether there are
+            /// latencies that begin on one worker's clock and end on another's is the coordinator's to say.
+            pub(crate) fn into_result(self, is_across: bool) -> LoadResult {
                 LoadResult {
                     $($count: self.$count,)*
                     $($histogram: self.$histogram,)*
                     bytes_whole: self.bytes_whole,
                     bytes_load: self.bytes_load,
-                    clock_error_ns: sum_of_errors(self.clock_error_ns, &self.clocks, workers),
+                    clock_error_ns: sum_of_errors(self.clock_error_ns, &self.clocks, is_across),
                     clocks: self.clocks,
                     busiest: self.busiest,
                     deliveries: self.deliveries,
@@ -346,13 +347,13 @@ pub struct WorkerClock {
     pub error_ns: u64,
 }
 
-/// How far a latency may be off that begins on one clock and ends on another: what is known least of two of them. A worker
-/// that has the coordinator's own clock is not off. Where the only worker publishes and receives, there is but one clock.
-/// A page's error is against its worker's clock, and comes on top.
-fn sum_of_errors(of_pages_ns: Option<u64>, clocks: &[WorkerClock], workers: usize) -> Option<u64> {
+/// How far a latency may be off that begins on one worker's clock and ends on another's: by the sum of the two largest
+/// errors. A worker that has the coordinator's own clock is not off. A page's error is against its worker's clock, and comes
+/// on top. It follows from the clocks of all workers, which are kept one by one, so that merging stays in any order.
+fn sum_of_errors(of_pages_ns: Option<u64>, clocks: &[WorkerClock], is_across: bool) -> Option<u64> {
     let mut errors: Vec<u64> = clocks.iter().map(|clock| clock.error_ns).collect();
     errors.sort_unstable();
-    let of_workers = errors.iter().rev().take(2).copied().reduce(u64::saturating_add).filter(|_| workers > 1);
+    let of_workers = errors.iter().rev().take(2).copied().reduce(u64::saturating_add).filter(|_| is_across);
     [of_pages_ns, of_workers].into_iter().flatten().reduce(u64::saturating_add)
 }
 
@@ -411,7 +412,7 @@ mod tests {
     fn part(seed: u64) -> Part {
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut part = Part::default();
-        let mut result = part.clone().into_result(1);
+        let mut result = part.clone().into_result(false);
         // Every count and histogram there is, by way of the names that both have.
         let mut fields = serde_json::to_value(&part).unwrap();
         for (name, _) in result.counts() {
@@ -489,14 +490,14 @@ mod tests {
     #[test]
     fn what_two_clocks_measure_is_off_by_the_errors_of_the_worst_two() {
         let clock = |(worker, error_ns)| WorkerClock { worker, offset_ns: 0, drift_ppm: 0.0, error_ns };
-        let of = |pages, errors: &[u64], workers| {
+        let of = |pages, errors: &[u64], is_across| {
             let clocks = (0..).zip(errors.iter().copied()).map(clock).collect();
-            Part { clock_error_ns: pages, clocks, ..Part::default() }.into_result(workers).clock_error_ns
+            Part { clock_error_ns: pages, clocks, ..Part::default() }.into_result(is_across).clock_error_ns
         };
-        assert_eq!((of(None, &[], 3), of(Some(7), &[], 1)), (None, Some(7)));
-        assert_eq!((of(None, &[20, 50, 40], 3), of(Some(7), &[20, 50], 2)), (Some(90), Some(77)));
-        // The other worker has the coordinator's clock.
-        assert_eq!((of(None, &[20], 2), of(None, &[20], 1)), (Some(20), None));
+        assert_eq!((of(None, &[], true), of(Some(7), &[], false)), (None, Some(7)));
+        assert_eq!((of(None, &[20, 50, 40], true), of(Some(7), &[20, 50], true)), (Some(90), Some(77)));
+        // The other worker has the coordinator's clock; or what is measured are round trips.
+        assert_eq!((of(None, &[20], true), of(None, &[20], false)), (Some(20), None));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! From runs to a report.
 
 use super::card::scorecard;
+use super::clocks::clocks;
 use super::command_line::command_line;
 use super::expectations::{alarms, expectations};
 use super::leaderboard::leaderboard;
@@ -158,6 +159,7 @@ fn report_of(
         series: series.iter().map(|s| points::series(s, &used, seed)).collect(),
         rankings: rankings(series, &ranked, &experiment.margins, seed),
         networks: networks(&experiment.name, results),
+        clocks: clocks(&experiment.name, results),
         expectations: expectations(experiment, &beside.series, seed),
         alarms: alarms(fail_if, experiment, beside.experiments, &beside.series, seed),
         tables: tables(experiment, series, &columns(experiment, &charted, &used), seed),

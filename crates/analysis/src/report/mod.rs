@@ -3,6 +3,7 @@
 mod build;
 mod byte_table;
 mod card;
+mod clocks;
 mod command_line;
 mod compare;
 mod expectations;

@@ -354,6 +354,7 @@ impl Watch<'_> {
     fn finish(mut self) -> Result<(Part, usize), WorkerError> {
         self.hosted.join()?;
         self.tell_seconds(SecondTable::take_front);
+        self.clock.map_or(Ok(()), SteeredClock::check)?;
         let mut part = self.hosted.into_part()?;
         part.clocks.extend(self.clock.map(|clock| clock.of_worker(self.segment.worker)));
         (part.cpu_load_ns, part.unsubscribed) = (self.cpu_load_ns, u64::from(self.unsubscribed));
