@@ -21,7 +21,7 @@ const OPENING_MAX: u32 = 100;
 #[derive(Debug, thiserror::Error)]
 pub enum ClockError {
     /// Too few answers.
-    #[error("the coordinator answered {answers} of {OPENING_MAX} questions about its clock: does it still run?")]
+    #[error("the coordinator answered {answers} of {} questions about its clock: does it still run?", OPENING_MAX)]
     NoAnswer {
         /// So many.
         answers: u32,

@@ -24,12 +24,15 @@ const MAX_ROUND_TRIPS: usize = 256;
 /// Most that one clock gains on the other, ns a second. Quartz is within 100 ppm, and NTP corrects by up to 500 ppm, but
 /// for less long than a run takes.
 const DRIFT_MAX: f64 = 500.0 * PPM;
-/// By how much the drift may change in a second, ns a second each second: ten times what a processor does to its quartz
-/// when it gets warm.
-const WANDER_MAX: f64 = 1.0 * PPM;
-/// How far the difference may be from what wanders no faster, ns: so much for a rate that is corrected by 9 ppm at once,
-/// as the kernel's is by NTP, and for reading the clock.
+/// By how much the drift may change in a second, ns a second each second: more than a processor does to its quartz when it
+/// gets warm, and as much as NTP does to the kernel's rate. A tenth of it would make the error smaller by a tenth.
+const WANDER_MAX: f64 = 10.0 * PPM;
+/// How far the difference may be from what wanders no faster, ns: for a rate that is corrected by 28 ppm at once, and for
+/// reading the clock.
 const UNEVENNESS_MAX: f64 = 5_000.0;
+/// A contradiction larger than this, ns, and than any rate makes since the last round trip, is a step: a rate that changes is
+/// found sooner.
+const STEP_MIN: f64 = 500_000.0;
 /// Largest difference that a line may have from the newest round trip, ns.
 const DIFFERENCE_MAX: f64 = 1e12;
 
@@ -144,9 +147,8 @@ impl Estimator {
         let above_ns = low.saturating_sub(expected.offset_ns.saturating_add(error_ns));
         let below_ns = expected.offset_ns.saturating_sub(error_ns).saturating_sub(high);
         let by_ns = above_ns.max(below_ns).max(0).cast_unsigned();
-        // More than any rate does between two round trips.
         let since_s = (trip.came_ns - newest.came_ns) as f64 / S;
-        let is_step = by_ns as f64 > UNEVENNESS_MAX + DRIFT_MAX * since_s;
+        let is_step = by_ns as f64 > STEP_MIN + DRIFT_MAX * since_s;
         Err(if is_step { Uneven::Stepped { by_ns } } else { Uneven::Drifting })
     }
 
