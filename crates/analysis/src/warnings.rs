@@ -26,7 +26,7 @@ const LINK_LATENESS_MAX_MS: f64 = 2.0;
 const LINK_LATENESS_SHARE_MAX: f64 = 0.1;
 /// Time that the link may wait for a core each time that it has something to do, mean, ms.
 const LINK_WAIT_MAX_MS: f64 = 1.0;
-/// Share of the median latency that the error of pages' clocks may be.
+/// Share of the median latency that the error of clocks may be.
 const CLOCK_ERROR_SHARE_MAX: f64 = 0.2;
 /// Deliveries that come compressed, per cent of all, where all messages are large enough for it.
 const COMPRESSED_PERCENT_MIN: f64 = 50.0;
@@ -243,13 +243,17 @@ fn uncompressed(record: &RunRecord) -> Option<Warning> {
     })
 }
 
-/// Pages' clocks that are known less well than the latencies that they measured.
+/// Clocks that are known less well than the latencies that they measured call for. Of latencies below the error nothing is
+/// known.
 fn unsure_clock(record: &RunRecord) -> Option<Warning> {
-    let (error_ms, median_ms) = (measure::clock_error(record)?, measure::latency_median(record)?);
-    (error_ms > CLOCK_ERROR_SHARE_MAX * median_ms).then(|| {
-        let detail = format!("instants of pages may be {error_ms:.2} ms off, and median latency is {median_ms:.2} ms");
-        Warning::new(WarningCode::ClockError, detail)
-    })
+    let (error_ms, median_ms) = (measure::clock_error(record)?, record.result.as_ref()?.latency.quantile_ms(0.5)?);
+    let code = match error_ms {
+        _ if error_ms >= median_ms => WarningCode::OneWayUnsure,
+        _ if error_ms > CLOCK_ERROR_SHARE_MAX * median_ms => WarningCode::ClockError,
+        _ => return None,
+    };
+    let detail = format!("two clocks may be {error_ms:.2} ms apart, and median latency is {median_ms:.2} ms");
+    Some(Warning::new(code, detail))
 }
 
 /// A subject of which a process ended under load and another took its place: its counters began again, or it had fewer
@@ -441,6 +445,22 @@ mod tests {
             (None, true),
             "two publications of five on the other side of an end"
         );
+    }
+
+    #[test]
+    fn clocks_that_are_known_too_little_take_one_way_latencies_away() {
+        let told = |error_us: u64| {
+            let mut record = presets::blank(presets::load("tangen-chat", None).unwrap().cells().remove(0));
+            let mut result = LoadResult { clock_error_ns: Some(1_000 * error_us), ..LoadResult::default() };
+            result.latency.record(1_000_000);
+            record.result = Some(result);
+            unsure_clock(&record).map(|warning| (warning.code, warning.detail))
+        };
+        assert_eq!([told(0), told(190)], [None, None]);
+        assert_eq!(told(210).unwrap().0, WarningCode::ClockError);
+        let (code, detail) = told(1_100).unwrap();
+        assert_eq!(code, WarningCode::OneWayUnsure);
+        assert_eq!(detail, "two clocks may be 1.10 ms apart, and median latency is 1.00 ms");
     }
 
     #[test]

@@ -312,8 +312,8 @@ macro_rules! for_each_metric {
                 "of the mean delivery latency: how late publications left, and how long deliveries on a sample of the connections had been received by the kernel before they were read";
             prober_share "Prober's share of response time", "%", Neither,
                 "of the mean response time under load: how late pings left, and how long answers had been received by the kernel before they were read";
-            clock_error "Error of pages' clocks", "ms", Neither,
-                "how far times reported by a browser's pages may be off; native clients have none";
+            clock_error "Error of clocks", "ms", Neither,
+                "how far a latency may be off that begins on one clock and ends on another: those of workers on several machines, or of a browser's pages; elsewhere there is but one";
         }
     };
 }

@@ -14,6 +14,7 @@
 
 pub mod backend;
 pub mod browser;
+pub mod clock;
 mod load;
 mod threads;
 pub mod worker;

@@ -47,7 +47,7 @@ impl Threads {
             let (sender, listener) = (sender.clone(), listener.take());
             let work = move || {
                 // Nobody listens when the run is over already.
-                worker::work(&own_orders, listener, &mut |message| drop(sender.send((worker, message))));
+                worker::work(&own_orders, listener, None, &mut |message| drop(sender.send((worker, message))));
             };
             this.threads.push(std::thread::Builder::new().name(format!("worker-{worker}")).spawn(work)?);
             this.orders.push(orders);

@@ -1,19 +1,90 @@
 //! The kernel's clocks, all in nanoseconds, and sleeping until an instant.
+//!
+//! A process that belongs to a fleet on several machines has its monotonic clock *steered* ([`set`], [`slew`]), so that it
+//! shows what another machine's does. Then the kernel's own is the *raw* clock, and instants for the kernel are converted
+//! where they are given to it.
 
+use crate::steered::{Line, Steered};
 use rustix::thread::{clock_nanosleep_absolute, gettid, set_current_timer_slack};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::io;
 use std::num::NonZeroU64;
+use std::sync::OnceLock;
 
 /// Largest number of a process or thread: `PID_MAX_LIMIT` of linux/threads.h.
 const PID_MAX: u32 = 1 << 22;
 
-/// Now on `CLOCK_MONOTONIC`, ns: the clock of [`std::time::Instant`] on Linux, and the same for all processes of a host.
+/// What [`monotonic_ns`] shows, as a function of the raw clock.
+static CLOCK: Steered = Steered::new();
+/// What the raw clock shows, as a function of the kernel's, where a test has made it a wrong one.
+static FALSE: OnceLock<Line> = OnceLock::new();
+
+/// Now on the process's monotonic clock, ns. Unless it is steered, that is `CLOCK_MONOTONIC`: the clock of
+/// [`std::time::Instant`] on Linux, and the same for all processes of a host.
 ///
-/// No system call where the kernel offers the clock to programs (vdso(7)): some 20 ns.
+/// No system call where the kernel offers the clock to programs (vdso(7)): some 20 ns, and 7 more where it is steered.
 #[inline]
 pub fn monotonic_ns() -> u64 {
+    if CLOCK.is_changed() { steered_ns() } else { kernel_ns() }
+}
+
+#[cold]
+fn steered_ns() -> u64 {
+    CLOCK.read(|line| line.at(raw_ns()))
+}
+
+fn kernel_ns() -> u64 {
     ns(clock_gettime(ClockId::Monotonic))
+}
+
+/// Now on the clock from which the process's own is steered, ns.
+pub fn raw_ns() -> u64 {
+    let kernel_ns = kernel_ns();
+    FALSE.get().map_or(kernel_ns, |line| line.at(kernel_ns))
+}
+
+/// What the process's clock shows when the raw one shows this, by the present steering.
+pub fn from_raw(raw_ns: u64) -> u64 {
+    CLOCK.read(|line| line.at(raw_ns))
+}
+
+/// What the raw clock shows when the process's shows this, by the present steering.
+pub fn to_raw(ns: u64) -> u64 {
+    CLOCK.read(|line| line.inverse(ns))
+}
+
+/// Has the process's clock show `ns` when the raw one shows `raw_ns`, and gain `rate` ns on each of its ns. It may go
+/// back by that, and sleeps under way end when they would have ended.
+pub fn set(raw_ns: u64, ns: u64, rate: f64) {
+    CLOCK.change(|_| Line { from_ns: raw_ns, to_ns: ns, rate });
+}
+
+/// Has the process's clock gain `rate` ns on each ns of the raw one, from what it shows now on: it neither steps nor goes
+/// back.
+pub fn slew(rate: f64) {
+    CLOCK.change(|line| {
+        let from_ns = raw_ns();
+        Line { from_ns, to_ns: line.at(from_ns), rate }
+    });
+}
+
+/// Makes the raw clock a wrong one, for tests: so far from the kernel's now, ns, and gaining `rate` ns on each of its ns.
+/// Only the first call does anything.
+pub fn falsify(offset_ns: i64, rate: f64) {
+    let from_ns = kernel_ns();
+    let false_clock = Line { from_ns, to_ns: from_ns.saturating_add_signed(offset_ns), rate };
+    if FALSE.set(false_clock).is_ok() {
+        CLOCK.change(|_| Line::IDENTITY);
+    }
+}
+
+/// An instant of the process's clock on the kernel's, ns.
+pub(crate) fn to_kernel(instant_ns: u64) -> u64 {
+    if !CLOCK.is_changed() {
+        return instant_ns;
+    }
+    let raw_ns = to_raw(instant_ns);
+    FALSE.get().map_or(raw_ns, |line| line.inverse(raw_ns))
 }
 
 /// Now on `CLOCK_REALTIME`, ns since 1970.
@@ -38,7 +109,14 @@ pub fn thread_cpu_ns() -> u64 {
 
 /// Sleeps until an instant of [`monotonic_ns`]; returns at once when it has passed.
 pub fn sleep_until(instant_ns: u64) {
-    while clock_nanosleep_absolute(ClockId::Monotonic, &timespec(instant_ns)) == Err(rustix::io::Errno::INTR) {}
+    loop {
+        let until = timespec(to_kernel(instant_ns));
+        while clock_nanosleep_absolute(ClockId::Monotonic, &until) == Err(rustix::io::Errno::INTR) {}
+        // A clock that was slowed down meanwhile is not there yet.
+        if !CLOCK.is_changed() || monotonic_ns() >= instant_ns {
+            return;
+        }
+    }
 }
 
 /// Asks the kernel to end this thread's sleeps and waits without the usual slack of 50 µs.

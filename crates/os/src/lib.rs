@@ -31,6 +31,7 @@ pub mod process;
 pub mod random;
 pub mod signals;
 pub mod socket;
+mod steered;
 pub mod system;
 pub mod timer;
 pub mod unix;

@@ -1,11 +1,12 @@
 //! A timer for absolute instants that wakes an epoll loop: epoll's own timeouts count whole milliseconds.
 
-use crate::clock::timespec;
+use crate::clock::{timespec, to_kernel};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-/// A timer of the kernel on the monotonic clock.
+/// A timer of the kernel on the process's monotonic clock: one that is steered meanwhile may expire as much earlier or
+/// later as the steering has changed since.
 ///
 /// To be registered edge-triggered: each expiry wakes the loop once and need not be read.
 #[derive(Debug)]
@@ -33,7 +34,7 @@ impl Timer {
             return Ok(());
         }
         // An all-zero value would disarm it.
-        let value = Itimerspec { it_interval: timespec(0), it_value: timespec(instant_ns.max(1)) };
+        let value = Itimerspec { it_interval: timespec(0), it_value: timespec(to_kernel(instant_ns).max(1)) };
         timerfd_settime(&self.descriptor, TimerfdTimerFlags::ABSTIME, &value)?;
         self.armed_ns = Some(instant_ns);
         Ok(())

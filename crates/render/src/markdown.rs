@@ -82,6 +82,7 @@ fn asked(out: &mut String, experiment: &ExperimentReport) {
 fn experiment(out: &mut String, experiment: &ExperimentReport, metrics: &[MetricInfo]) {
     heading(out, 3, &tables::heading(experiment));
     list(out, tables::network(experiment).as_slice());
+    list(out, tables::clocks(experiment).as_slice());
     table(out, &tables::results(experiment, metrics));
     list(out, &tables::without_figures(experiment));
     list(out, &[tables::INTERVALS]);

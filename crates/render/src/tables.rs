@@ -114,6 +114,11 @@ fn and_more(count: usize, what: &str) -> String {
     }
 }
 
+/// How the clocks of workers on other machines did.
+pub fn clocks(experiment: &ExperimentReport) -> Option<String> {
+    (!experiment.clocks.is_empty()).then(|| format!("clocks: {}", experiment.clocks.join("; ")))
+}
+
 /// What lay between clients and subjects.
 pub fn network(experiment: &ExperimentReport) -> Option<String> {
     (!experiment.networks.is_empty()).then(|| format!("network: {}", experiment.networks.join("; ")))

@@ -46,6 +46,7 @@ pub fn environment(report: &Report) -> String {
 fn experiment(out: &mut String, experiment: &ExperimentReport, metrics: &[MetricInfo]) {
     let _ = writeln!(out, "\n{}", on_one_line(&tables::heading(experiment)));
     lines(out, tables::network(experiment).as_slice());
+    lines(out, tables::clocks(experiment).as_slice());
     aligned(out, &tables::results(experiment, metrics));
     lines(out, &tables::without_figures(experiment));
     lines(out, &[tables::INTERVALS]);
@@ -137,6 +138,16 @@ mod tests {
         let environment = environment(&report());
         assert!(environment.starts_with("\nEnvironment\n  pushlab: 1.2.3\n"), "{environment}");
         assert!(environment.ends_with("\nAgain\n  pushlab run --seed 7\n"), "{environment}");
+    }
+
+    #[test]
+    fn clocks_of_other_machines_are_one_line_in_every_form() {
+        let mut report = report();
+        assert!(!text(&report).contains("clocks: "));
+        report.experiments[0].clocks = vec!["worker 2 was late".to_owned(), "worker 3 was early".to_owned()];
+        let line = "clocks: worker 2 was late; worker 3 was early\n";
+        assert!(text(&report).contains(&format!("\n  {line}")), "{}", text(&report));
+        assert!(crate::markdown::text(&report).contains(&format!("\n- {line}")));
     }
 
     #[test]

@@ -118,6 +118,9 @@ pub struct ExperimentReport {
     /// What lay between clients and subjects, in words: `loopback`, `4g (round trip 57 ms, …)`, `as it is (SUBJECT)`;
     /// empty where nobody knows.
     pub networks: Vec<String>,
+    /// How the clocks of workers on machines other than the coordinator's did, in words, a text for each worker.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clocks: Vec<String>,
     /// What was expected, or what the study found, and who agrees.
     pub expectations: Vec<Expectation>,
     /// What `--fail-if` asked, where it was given.

@@ -56,6 +56,8 @@ pub enum WarningCode {
     GeneratorShare,
     /// Much of the response time was the prober's own.
     ProberShare,
+    /// Clocks differ by an unknown amount that is larger than what was measured across them.
+    OneWayUnsure,
 }
 
 /// How much a warning takes away.
@@ -77,6 +79,8 @@ pub enum Figures {
     All,
     /// Latency of deliveries.
     Latency,
+    /// Those of them that begin on one clock and end on another: all but round trips.
+    OneWay,
     /// Response time of pings while the load runs.
     Response,
 }
@@ -185,8 +189,8 @@ pub const WARNINGS: &[WarningKind] = &[
         withholds: &[],
         message: "The offset between two clocks, of hosts or of a browser's page and its worker, is uncertain, \
                   and the uncertainty is large beside the latencies measured across them: each may be off by that \
-                  much. Between hosts, synchronize the clocks (chrony, PTP) or measure on one; a browser needs \
-                  cores with time to spare.",
+                  much. Between hosts, bring the coordinator nearer to its workers, or measure on one; a browser \
+                  needs cores with time to spare.",
     },
     WarningKind {
         code: WarningCode::NoisyNeighbour,
@@ -261,6 +265,15 @@ pub const WARNINGS: &[WarningKind] = &[
         message: "Much of the response time was the prober's own: pings left late, or answers that the kernel had \
                   already received waited to be read. Response times under load are left out; all else stands. \
                   Give the generator one core more than its event loops need.",
+    },
+    WarningKind {
+        code: WarningCode::OneWayUnsure,
+        name: "one-way-unsure",
+        withholds: &[Figures::OneWay],
+        message: "The offset between two clocks, of hosts or of a browser's page and its worker, is known less well \
+                  than the latencies measured across them, which are left out; round trips, counts and all else \
+                  stand. Bring the coordinator nearer to its workers, or measure on one host; a browser needs \
+                  cores with time to spare.",
     },
 ];
 
@@ -360,7 +373,7 @@ mod tests {
             assert_eq!(serde_json::to_string(&kind.code).unwrap(), format!("\"{}\"", kind.name));
             assert!(kind.message.ends_with('.') && !kind.message.contains("  "), "{}", kind.name);
         }
-        assert_eq!(WarningCode::ProberShare as usize + 1, WARNINGS.len(), "every code has a row");
+        assert_eq!(WarningCode::OneWayUnsure as usize + 1, WARNINGS.len(), "every code has a row");
     }
 
     #[test]

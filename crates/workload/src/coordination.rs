@@ -467,6 +467,7 @@ impl Coordinator {
         let expected = whole.published * self.roles.receivers + whole.expected_in_rooms;
         let upstream_due =
             self.timeline.as_ref().and_then(|timeline| timeline.upstream.as_ref()).map_or(0, Schedule::load_count);
+        let is_across = self.workers.len() > 1 && self.roles.are_latencies_one_way();
         let unsubscribed = if self.may_starve() { whole.unsubscribed } else { 0 };
         LoadResult {
             scheduled,
@@ -478,7 +479,7 @@ impl Coordinator {
             end_ns,
             seconds,
             unsubscribed,
-            ..whole.into_result()
+            ..whole.into_result(is_across)
         }
     }
 }

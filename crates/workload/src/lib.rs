@@ -8,6 +8,7 @@ pub mod audience;
 pub mod busy;
 pub mod check;
 pub mod clients_in;
+pub mod clock;
 pub mod coordination;
 pub mod errors;
 pub mod marks;

@@ -1,10 +1,11 @@
-//! The clock of a browser's page put onto the worker's, from round trips alone.
+//! The clock of a browser's page put onto that of the worker's machine, from round trips alone.
 
-/// What is known of how far the worker's clock is ahead of a page's `performance.now()`.
+/// What is known of how far the machine's clock is ahead of a page's `performance.now()`.
 ///
 /// A question cannot be read before it was sent, nor an answer come before it was written: each round trip bounds the
 /// difference from both sides, and all bounds hold together. Both are `CLOCK_MONOTONIC` on Linux, so that the difference
-/// stays what it is; bounds that contradict each other show that it did not, and count as error.
+/// stays what it is, unlike that of two machines ([`crate::clock`]): the oldest round trip says as much as the newest.
+/// Bounds that contradict each other show that it did not stay, and count as error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageClock {
     /// The difference is at least this, ns.

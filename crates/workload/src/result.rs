@@ -37,6 +37,8 @@ macro_rules! measured {
             pub bytes_load: ClientBytes,
             /// How far the instants that a browser's pages told may be off, ns: the largest.
             pub clock_error_ns: Option<u64>,
+            /// How the clocks of workers on other machines did, in the order of the workers.
+            pub clocks: Vec<WorkerClock>,
             /// The busiest second of a thread: that of the busiest.
             #[serde(default)]
             pub busiest: Option<BusiestSecond>,
@@ -60,6 +62,8 @@ macro_rules! measured {
                 self.bytes_whole += other.bytes_whole;
                 self.bytes_load += other.bytes_load;
                 self.clock_error_ns = self.clock_error_ns.max(other.clock_error_ns);
+                self.clocks.extend(other.clocks);
+                self.clocks.sort_by_key(|clock| clock.worker);
                 self.busiest = BusiestSecond::busier(self.busiest, other.busiest);
                 // Each part has kept its first ones, so the first of all are among them.
                 self.deliveries.extend(other.deliveries);
@@ -72,14 +76,16 @@ macro_rules! measured {
                 self.expected_in_rooms += other.expected_in_rooms;
             }
 
-            /// All of it as a run's result, in which what only the whole run tells is still empty.
-            pub(crate) fn into_result(self) -> LoadResult {
+            /// All of it as a run's result, in which what only the whole run tells is still empty. Whether there are
+            /// latencies that begin on one worker's clock and end on another's is the coordinator's to say.
+            pub(crate) fn into_result(self, is_across: bool) -> LoadResult {
                 LoadResult {
                     $($count: self.$count,)*
                     $($histogram: self.$histogram,)*
                     bytes_whole: self.bytes_whole,
                     bytes_load: self.bytes_load,
-                    clock_error_ns: self.clock_error_ns,
+                    clock_error_ns: sum_of_errors(self.clock_error_ns, &self.clocks, is_across),
+                    clocks: self.clocks,
                     busiest: self.busiest,
                     deliveries: self.deliveries,
                     errors: self.errors.into_sorted(),
@@ -89,7 +95,7 @@ macro_rules! measured {
         }
 
         /// What the load measured in one run. Counts and histograms cover the publications whose intended instant lies
-        /// in the load phase; warm-up is left out. All instants are on the host's monotonic clock.
+        /// in the load phase; warm-up is left out. All instants are on the monotonic clock of the coordinator's host.
         #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
         pub struct LoadResult {
             $($(#[$count_meta])* #[serde(default)] pub $count: u64,)*
@@ -109,10 +115,13 @@ macro_rules! measured {
             /// The same of the load and drain phases.
             #[serde(default)]
             pub bytes_load: ClientBytes,
-            /// How far the instants that a browser's pages told may be off, ns: half of what the round trips leave open,
-            /// of the page of which the least is known. `None` for native clients, which read the worker's own clock.
+            /// How far a one-way latency may be off because two clocks measured it, ns: the errors of the two workers, and
+            /// of the page of a browser, of whose clocks the least is known. `None` where there is but one clock.
             #[serde(default)]
             pub clock_error_ns: Option<u64>,
+            /// The clocks of workers on machines other than the coordinator's, in the order of the workers.
+            #[serde(default)]
+            pub clocks: Vec<WorkerClock>,
             /// The second of the load phase in which a thread of the load was busiest, of all threads and seconds. `None`
             /// for records from before it was measured, and for clients in a browser, whose threads are its own.
             #[serde(default)]
@@ -338,6 +347,29 @@ impl AddAssign for ByteUses {
     }
 }
 
+/// A worker's clock, which was steered after the coordinator's while the load ran.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkerClock {
+    /// Which worker, from 0.
+    pub worker: u32,
+    /// How far the coordinator's clock was ahead of that of the worker's machine, ns, when the worker joined.
+    pub offset_ns: i64,
+    /// What it has gained on it since, millionths.
+    pub drift_ppm: f64,
+    /// How far the steered clock may have been off, ns: the largest of any instant of the load and drain phases.
+    pub error_ns: u64,
+}
+
+/// How far a latency may be off that begins on one worker's clock and ends on another's: by the sum of the two largest
+/// errors. A worker that has the coordinator's own clock is not off. A page's error is against its worker's clock, and comes
+/// on top. It follows from the clocks of all workers, which are kept one by one, so that merging stays in any order.
+fn sum_of_errors(of_pages_ns: Option<u64>, clocks: &[WorkerClock], is_across: bool) -> Option<u64> {
+    let mut errors: Vec<u64> = clocks.iter().map(|clock| clock.error_ns).collect();
+    errors.sort_unstable();
+    let of_workers = errors.iter().rev().take(2).copied().reduce(u64::saturating_add).filter(|_| is_across);
+    [of_pages_ns, of_workers].into_iter().flatten().reduce(u64::saturating_add)
+}
+
 /// One delivery with the server's receipt mark: a row of a table of messages. Instants are ns after the load phase
 /// began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -393,7 +425,7 @@ mod tests {
     fn part(seed: u64) -> Part {
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut part = Part::default();
-        let mut result = part.clone().into_result();
+        let mut result = part.clone().into_result(false);
         // Every count and histogram there is, by way of the names that both have.
         let mut fields = serde_json::to_value(&part).unwrap();
         for (name, _) in result.counts() {
@@ -410,6 +442,8 @@ mod tests {
         part.bytes_whole.down.payload = rng.u64(1..100);
         part.bytes_load.up.tls = rng.u64(1..100);
         part.clock_error_ns = Some(rng.u64(1..100));
+        let (worker, offset_ns, drift_ppm) = (seed as u32, rng.i64(-9..9), rng.f64());
+        part.clocks = vec![WorkerClock { worker, offset_ns, drift_ppm, error_ns: rng.u64(1..100) }];
         part.busiest = Some(BusiestSecond {
             thread: LoadThread::Clients,
             number: rng.u32(..9),
@@ -464,6 +498,19 @@ mod tests {
             (whole.latency.count(), whole.deliveries.len(), whole.errors.clone().into_sorted().len()),
             (20, 20, 2)
         );
+    }
+
+    #[test]
+    fn what_two_clocks_measure_is_off_by_the_errors_of_the_worst_two() {
+        let clock = |(worker, error_ns)| WorkerClock { worker, offset_ns: 0, drift_ppm: 0.0, error_ns };
+        let of = |pages, errors: &[u64], is_across| {
+            let clocks = (0..).zip(errors.iter().copied()).map(clock).collect();
+            Part { clock_error_ns: pages, clocks, ..Part::default() }.into_result(is_across).clock_error_ns
+        };
+        assert_eq!((of(None, &[], true), of(Some(7), &[], false)), (None, Some(7)));
+        assert_eq!((of(None, &[20, 50, 40], true), of(Some(7), &[20, 50], true)), (Some(90), Some(77)));
+        // The other worker has the coordinator's clock; or what is measured are round trips.
+        assert_eq!((of(None, &[20], true), of(None, &[20], false)), (Some(20), None));
     }
 
     #[test]

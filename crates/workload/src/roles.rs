@@ -300,6 +300,11 @@ impl Roles {
         self.traffic == Traffic::ClosedLoop || self.feeder.as_ref().is_some_and(|feeder| feeder.publishers.is_some())
     }
 
+    /// Whether who receives is not always who has published, so that latencies have two clocks where these have.
+    pub fn are_latencies_one_way(&self) -> bool {
+        self.audience != Audience::Own || self.collector.is_some()
+    }
+
     /// Clients of the collector or the feeder, if there is one.
     pub fn instruments(&self) -> u32 {
         u32::from(self.collector.is_some()) + self.feeder.as_ref().map_or(0, Feeder::clients)

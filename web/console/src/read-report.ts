@@ -120,6 +120,7 @@ const EXPERIMENT: Shape = {
       },
     },
     networks: { each: "text" },
+    clocks: { optional: { each: "text" } },
     expectations: {
       each: {
         fields: {

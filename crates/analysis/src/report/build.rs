@@ -1,6 +1,7 @@
 //! From runs to a report.
 
 use super::card::scorecard;
+use super::clocks::clocks;
 use super::command_line::command_line;
 use super::expectations::{alarms, expectations};
 use super::leaderboard::leaderboard;
@@ -158,6 +159,7 @@ fn report_of(
         series: series.iter().map(|s| points::series(s, &used, seed)).collect(),
         rankings: rankings(series, &ranked, &experiment.margins, seed),
         networks: networks(&experiment.name, results),
+        clocks: clocks(&experiment.name, results),
         expectations: expectations(experiment, &beside.series, seed),
         alarms: alarms(fail_if, experiment, beside.experiments, &beside.series, seed),
         tables: tables(experiment, series, &columns(experiment, &charted, &used), seed),
@@ -175,11 +177,11 @@ fn present(names: &[String], used: &[&'static Metric]) -> Vec<&'static Metric> {
 }
 
 fn columns(experiment: &Experiment, charted: &[&'static Metric], used: &[&'static Metric]) -> Vec<&'static Metric> {
-    if !experiment.columns.is_empty() {
-        return present(&experiment.columns, used);
-    }
-    let mut columns = charted.to_vec();
-    for name in ["cpu_per_delivery", "bytes_per_delivery", "generator_cpu"] {
+    let is_chosen = !experiment.columns.is_empty();
+    let mut columns = if is_chosen { present(&experiment.columns, used) } else { charted.to_vec() };
+    let usual = ["cpu_per_delivery", "bytes_per_delivery", "generator_cpu"].into_iter().filter(|_| !is_chosen);
+    // Where there is an error of clocks, it stands beside the latencies that have it.
+    for name in usual.chain(["clock_error"]) {
         columns.extend(used.iter().find(|m| m.name == name && columns.iter().all(|c| c.name != name)));
     }
     columns

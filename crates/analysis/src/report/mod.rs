@@ -4,6 +4,7 @@ mod break_even;
 mod build;
 mod byte_table;
 mod card;
+mod clocks;
 mod command_line;
 mod compare;
 mod expectations;

@@ -8,6 +8,7 @@ use pushlab_record::{Outcome, RunRecord};
 use pushlab_report::Timeline;
 use pushlab_stats::{Arrivals, Warning};
 use pushlab_store::Bound;
+use pushlab_workload::result::WorkerClock;
 use std::collections::BTreeMap;
 
 /// One run as a report sees it.
@@ -39,6 +40,8 @@ pub struct RunValues {
     pub timeline: Option<Timeline>,
     /// What a study gives of its seconds, by the metric's name; empty elsewhere.
     pub published_seconds: BTreeMap<String, Vec<f64>>,
+    /// Clocks of workers on machines other than the coordinator's.
+    pub clocks: Vec<WorkerClock>,
     /// Command line of the subject, with `PORT` for the port of this run; empty where it is not known.
     pub command: Vec<String>,
     /// Wall-clock length of the whole run, ms; 0 where it is not known.
@@ -78,6 +81,7 @@ impl RunValues {
             wrong,
             timeline: timeline(record),
             published_seconds: BTreeMap::new(),
+            clocks: record.result.as_ref().map_or_else(Vec::new, |result| result.clocks.clone()),
             command: without_port(&record.subject_command, record.plan.as_ref().map(|plan| plan.target.address.port())),
             took_ms: record.took_ms,
             unobserved: record.unobserved.clone(),
@@ -101,6 +105,7 @@ impl RunValues {
             wrong: [0; 3],
             timeline: None,
             published_seconds: BTreeMap::new(),
+            clocks: Vec::new(),
             command: Vec::new(),
             took_ms: 0,
             unobserved: None,

@@ -10,7 +10,7 @@ use pushlab_load::clients::{LoopConfig, polls};
 use pushlab_load::record::{Delivery, Recorder};
 use pushlab_load::run_state::RunState;
 use pushlab_load::transport::Sending;
-use pushlab_os::clock::{CpuClock, monotonic_ns};
+use pushlab_os::clock::{self, CpuClock, monotonic_ns};
 use pushlab_wire::stamp::Stamp;
 use pushlab_workload::audience::Audience;
 use pushlab_workload::pacing::Pacing;
@@ -39,8 +39,9 @@ const TURN: Duration = Duration::from_millis(10);
 /// One page, as far as the worker knows.
 #[derive(Debug, Clone, Default)]
 struct Page {
+    /// Against the raw clock, from which it does not drift as it would from one that is steered.
     clock: PageClock,
-    /// When the last answer was written, ns.
+    /// When the last answer was written, on the raw clock, ns.
     answered_ns: Option<u64>,
     /// When it reported last, on the worker's clock, ns.
     heard_ns: u64,
@@ -56,12 +57,23 @@ struct Page {
 }
 
 impl Page {
+    /// It has said something, which was read then on the raw clock.
     fn hear(&mut self, sender: &Sender, read_ns: u64) {
         self.clock.has_asked(sender.sent_ms, read_ns);
         if let (Some(written_ns), Some(came_ms)) = (self.answered_ns, sender.answered_ms) {
             self.clock.was_answered(written_ns, came_ms);
         }
-        self.heard_ns = read_ns;
+        self.heard_ns = clock::from_raw(read_ns);
+    }
+
+    /// An instant of the page on the worker's clock, ns.
+    fn to_worker(&self, page_ms: f64) -> u64 {
+        clock::from_raw(self.clock.to_worker(page_ms))
+    }
+
+    /// An instant of the worker on the page's clock, ms.
+    fn to_page(&self, worker_ns: u64) -> f64 {
+        self.clock.to_page(clock::to_raw(worker_ns))
     }
 }
 
@@ -166,7 +178,7 @@ type Hear<'a> = dyn FnMut(&mut Page, Report, usize) -> Option<Answer> + 'a;
 
 /// Answers one request: a file, or a report, which `hear` takes.
 fn respond(request: &Request<'_>, files: &Files, pages: &mut [Page], hear: &mut Hear<'_>) -> Response {
-    let read_ns = monotonic_ns();
+    let read_ns = clock::raw_ns();
     let path = request.target.split('?').next().unwrap_or_default();
     match (request.method, files.get(path)) {
         ("GET", Some(&(content_type, ref body))) => {
@@ -181,11 +193,11 @@ fn respond(request: &Request<'_>, files: &Files, pages: &mut [Page], hear: &mut 
     };
     let page = &mut pages[sender.page];
     page.hear(&sender, read_ns);
-    let told_ns = page.clock.to_worker(sender.sent_ms);
+    let told_ns = page.to_worker(sender.sent_ms);
     let Some(answer) = hear(page, report, sender.page) else { return Response::of("400 Bad Request") };
     page.told_ns = page.told_ns.max(told_ns);
     let body = serde_json::to_vec(&answer).expect("numbers and texts can always be written as JSON");
-    page.answered_ns = Some(monotonic_ns());
+    page.answered_ns = Some(clock::raw_ns());
     Response { status: "200 OK", content_type: "application/json", body }
 }
 
@@ -255,7 +267,7 @@ impl Clients {
     /// Takes a report; `None` where it speaks of clients that do not exist.
     fn hear(&mut self, page: &mut Page, report: Report, number: usize) -> Option<Answer> {
         self.read_phases();
-        let at = |ms: f64| page.clock.to_worker(ms);
+        let at = |ms: f64| page.to_worker(ms);
         let is_known = |client: &u32| *client < self.config.clients;
         let mut named = report.deliveries.iter().map(|delivery| &delivery.0);
         let mut asking = report.requests.iter().filter_map(|(client, _)| client.as_ref());
@@ -291,7 +303,7 @@ impl Clients {
             requests.turn_to_client(client);
             (client, format!("channel={}", requests.channel()))
         });
-        let poll_from_ms = page.clock.to_page(self.poll_from_ns);
+        let poll_from_ms = page.to_page(self.poll_from_ns);
         Setup { clients: clients.collect(), poll_from_ms, ..self.setup.clone() }
     }
 
@@ -315,7 +327,7 @@ impl Clients {
             self.config.requests.turn_to_source(source);
             found.push(Publication {
                 number: k,
-                due_ms: page.clock.to_page(stamp.instant_ns),
+                due_ms: page.to_page(stamp.instant_ns),
                 client,
                 channel: self.config.requests.publishes_to().to_owned(),
                 data: String::from_utf8_lossy(payload.stamped(&stamp)).into_owned(),

@@ -4,11 +4,13 @@ mod hosted;
 
 use crate::backend::{Announcement, BackEnd, BackEndError};
 use crate::browser::{BrowserError, Pages};
+use crate::clock::SteeredClock;
 use hosted::{Hosted, Ready};
 use pushlab_load::dial::Dialler;
 use pushlab_load::tls::BadCertificate;
 use pushlab_os::clock::{monotonic_ns, sleep_until};
 use pushlab_os::{descriptors, limits};
+use pushlab_workload::clock::Uneven;
 use pushlab_workload::messages::{Message, Order, WorkerState};
 use pushlab_workload::payload::Form;
 use pushlab_workload::plan::Plan;
@@ -59,6 +61,8 @@ enum WorkerError {
     Browser(#[from] BrowserError),
     #[error("a thread of the load failed: {0}")]
     Thread(#[from] io::Error),
+    #[error(transparent)]
+    Clock(#[from] Uneven),
 }
 
 /// Reads orders from `input` and writes messages to `output`, a JSON text a line.
@@ -81,7 +85,7 @@ pub fn serve(input: impl io::Read + Send + 'static, mut output: impl Write) -> i
     })?;
     let mut broken = None;
     let mut is_done = false;
-    work(&orders, None, &mut |message| {
+    work(&orders, None, None, &mut |message| {
         is_done |= matches!(message, Message::Done { .. });
         let written = serde_json::to_vec(&message).map_err(io::Error::from);
         let written = written.and_then(|mut line| {
@@ -97,9 +101,14 @@ pub fn serve(input: impl io::Read + Send + 'static, mut output: impl Write) -> i
 }
 
 /// Works on the calling thread until it is done or cannot go on; that is said last. The listener is for the back end, if
-/// the caller has bound one.
-pub fn work(orders: &Orders, listener: Option<TcpListener>, say: &mut dyn FnMut(Message)) {
-    let message = match attempt(orders, listener, say) {
+/// the caller has bound one. The clock is steered after the coordinator's, unless they are one.
+pub fn work(
+    orders: &Orders,
+    listener: Option<TcpListener>,
+    clock: Option<&SteeredClock>,
+    say: &mut dyn FnMut(Message),
+) {
+    let message = match attempt(orders, listener, clock, say) {
         Ok((part, seconds)) => Message::Done { part: Box::new(part), seconds },
         Err(error) => Message::Failed { reason: error.to_string() },
     };
@@ -110,6 +119,7 @@ pub fn work(orders: &Orders, listener: Option<TcpListener>, say: &mut dyn FnMut(
 fn attempt(
     orders: &Orders,
     listener: Option<TcpListener>,
+    clock: Option<&SteeredClock>,
     say: &mut dyn FnMut(Message),
 ) -> Result<(Part, usize), WorkerError> {
     let (plan, segment) = match next_order(orders, None)? {
@@ -150,6 +160,7 @@ fn attempt(
         roles: &roles,
         segment,
         hosted,
+        clock,
         say,
         stage: Stage::Connecting,
         said: WorkerState::default(),
@@ -256,6 +267,7 @@ struct Watch<'a> {
     roles: &'a Roles,
     segment: Segment,
     hosted: Hosted,
+    clock: Option<&'a SteeredClock>,
     say: &'a mut dyn FnMut(Message),
     stage: Stage,
     said: WorkerState,
@@ -279,6 +291,7 @@ impl Watch<'_> {
             if self.hosted.has_dead_thread() {
                 return Err(self.hosted.why_broken().into());
             }
+            self.clock.map_or(Ok(()), SteeredClock::check)?;
             self.tell(now);
             let wait = Duration::from_nanos(self.stage.next_ns(now).saturating_sub(monotonic_ns()));
             match next_order(orders, Some(wait))? {
@@ -308,6 +321,9 @@ impl Watch<'_> {
             && now >= load_ns
         {
             self.cpu_before_ns = self.hosted.state().cpu_ns();
+            if let Some(clock) = self.clock {
+                clock.begin_measuring();
+            }
             let own = self.segment.clients(self.plan.clients);
             self.unsubscribed = own.saturating_sub(self.hosted.progress().subscribed);
             self.stage = Stage::Loading { load_end_ns };
@@ -338,7 +354,9 @@ impl Watch<'_> {
     fn finish(mut self) -> Result<(Part, usize), WorkerError> {
         self.hosted.join()?;
         self.tell_seconds(SecondTable::take_front);
+        self.clock.map_or(Ok(()), SteeredClock::check)?;
         let mut part = self.hosted.into_part()?;
+        part.clocks.extend(self.clock.map(|clock| clock.of_worker(self.segment.worker)));
         (part.cpu_load_ns, part.unsubscribed) = (self.cpu_load_ns, u64::from(self.unsubscribed));
         Ok((part, self.seconds))
     }

@@ -5,6 +5,7 @@
 mod backend;
 mod bytes;
 mod chat;
+mod clocks;
 mod compression;
 mod feed_server;
 mod feeders;

@@ -14,7 +14,7 @@ use pushlab_wire::transport::Transport;
 use pushlab_workload::busy::BusiestSecond;
 use pushlab_workload::errors::ErrorCount;
 use pushlab_workload::plan::{Phase, Plan};
-use pushlab_workload::result::{ClientBytes, LoadResult, MarkedDelivery, PhaseMark, Second};
+use pushlab_workload::result::{ClientBytes, LoadResult, MarkedDelivery, PhaseMark, Second, WorkerClock};
 use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Error, json};
@@ -59,6 +59,8 @@ struct ResultDocument {
     bytes_load: ClientBytes,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     busiest: Option<BusiestSecond>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    clocks: Vec<WorkerClock>,
 }
 
 /// The name of a count that only some runs have.
@@ -90,6 +92,7 @@ pub fn to_store(record: &RunRecord) -> Result<store::Run, Error> {
             bytes_whole: result.bytes_whole,
             bytes_load: result.bytes_load,
             busiest: result.busiest,
+            clocks: result.clocks.clone(),
         }),
     };
     let mut run = store::Run {
@@ -146,8 +149,8 @@ pub fn from_store(mut run: store::Run) -> Result<RunRecord, Error> {
         series.map_or_else(|| Ok(Vec::new()), from_series)
     }
     let result = match document.result {
-        Some(ResultDocument { errors, bytes_whole, bytes_load, busiest }) => {
-            let mut result = LoadResult { errors, bytes_whole, bytes_load, busiest, ..LoadResult::default() };
+        Some(ResultDocument { errors, bytes_whole, bytes_load, busiest, clocks }) => {
+            let mut result = LoadResult { errors, bytes_whole, bytes_load, busiest, clocks, ..LoadResult::default() };
             // What an earlier version did not count yet is 0.
             result.counts().for_each(|(name, count)| *count = run.counts.get(name).copied().unwrap_or(0));
             for (name, histogram) in result.histograms() {
@@ -213,6 +216,7 @@ pub fn figures_of(run: store::Run) -> Result<RunValues, Error> {
         wrong: [count("lost"), count("duplicated"), count("reordered")],
         timeline: None,
         published_seconds: BTreeMap::new(),
+        clocks: Vec::new(),
         command: Vec::new(),
         took_ms: run.took_ms,
         unobserved: None,
@@ -449,6 +453,7 @@ mod tests {
             bytes_load: bytes(0),
             unsubscribed: 17,
             clock_error_ns: Some(43),
+            clocks: vec![WorkerClock { worker: 1, offset_ns: -5_000_000, drift_ppm: 50.5, error_ns: 44 }],
             busiest: Some(busiest()),
             deliveries: (0..3).map(delivery).collect(),
         }
@@ -686,7 +691,7 @@ mod tests {
         assert_eq!(run.phases.iter().map(|phase| phase.end_ns).collect::<Vec<_>>(), [101, 102, 103, 104, 105, 107]);
         assert_eq!(run.counting(), store::Counts::Void);
         let rest = run.document["result"].as_object().unwrap();
-        let nested = ["busiest", "bytes_load", "bytes_whole", "errors"];
+        let nested = ["busiest", "bytes_load", "bytes_whole", "clocks", "errors"];
         assert_eq!(rest.keys().collect::<Vec<_>>(), nested, "all else has a table of its own");
     }
 }

@@ -174,7 +174,7 @@ pub fn prober_share(run: &RunRecord) -> Option<f64> {
         .map(|response_ms| own_ms * 100.0 / response_ms)
 }
 
-/// How far the instants that a browser's pages told may be off, ms.
+/// How far a latency may be off that begins on one clock and ends on another, ms.
 pub fn clock_error(run: &RunRecord) -> Option<f64> {
     Some(run.result.as_ref()?.clock_error_ns? as f64 / 1e6)
 }

@@ -7,15 +7,19 @@ const BEFORE_THE_LOAD: [&str; 2] = ["response_idle_median", "response_idle_mean"
 
 /// Whether warnings about a run take this figure away though the run counts.
 pub fn is_withheld(metric: &str, warnings: &[Warning]) -> bool {
-    figures_of(metric).is_some_and(|figures| warnings.iter().any(|warning| warning.code.withholds(figures)))
+    let is_taken = |figures: &Figures| warnings.iter().any(|warning| warning.code.withholds(*figures));
+    figures_of(metric).iter().any(is_taken)
 }
 
 /// The figures among which a metric is, where a warning can take them away by themselves.
-fn figures_of(metric: &str) -> Option<Figures> {
-    if metric.starts_with("latency_") || metric == "jitter" {
-        return Some(Figures::Latency);
+fn figures_of(metric: &str) -> &'static [Figures] {
+    if metric.starts_with("latency_own_") || metric == "jitter" {
+        return &[Figures::Latency];
     }
-    (metric.starts_with("response_") && !BEFORE_THE_LOAD.contains(&metric)).then_some(Figures::Response)
+    if metric.starts_with("latency_") {
+        return &[Figures::Latency, Figures::OneWay];
+    }
+    if metric.starts_with("response_") && !BEFORE_THE_LOAD.contains(&metric) { &[Figures::Response] } else { &[] }
 }
 
 #[cfg(test)]
@@ -48,8 +52,19 @@ mod tests {
     }
 
     #[test]
+    fn clocks_that_are_not_known_leave_round_trips() {
+        let warnings = [Warning::new(WarningCode::OneWayUnsure, "")];
+        for taken in ["latency_median", "latency_p99", "latency_mean", "latency_first", "latency_up_mean"] {
+            assert!(Metric::find(taken).is_some() && is_withheld(taken, &warnings), "{taken}");
+        }
+        for stays in ["latency_own_median", "latency_own_sd", "response_p99", "caught_up_p99", "lateness"] {
+            assert!(Metric::find(stays).is_some() && !is_withheld(stays, &warnings), "{stays}");
+        }
+    }
+
+    #[test]
     fn all_that_a_generator_times_under_load_is_known() {
-        let timed = METRICS.iter().filter(|metric| metric.unit == "ms" && figures_of(metric.name).is_none());
+        let timed = METRICS.iter().filter(|metric| metric.unit == "ms" && figures_of(metric.name).is_empty());
         let rest: Vec<&str> = timed.map(|metric| metric.name).collect();
         let of_server = ["collector_pause_max", "event_loop_lag_p99", "event_loop_lag_max"];
         let of_instruments = ["link_lateness", "link_wait", "lateness", "clock_error"];

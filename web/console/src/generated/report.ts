@@ -515,6 +515,10 @@ export interface ExperimentReport {
    */
   charts: string[];
   /**
+   * How the clocks of workers on machines other than the coordinator's did, in words, a text for each worker.
+   */
+  clocks?: string[];
+  /**
    * Metrics to list in the table of results, in order.
    */
   columns: string[];

@@ -40,6 +40,9 @@ export function ExperimentSection(props: ExperimentProps) {
       {experiment.networks.length > 0 && (
         <p class="facts">Network: {experiment.networks.join("; ")}</p>
       )}
+      {experiment.clocks !== undefined && (
+        <p class="facts">Clocks: {experiment.clocks.join("; ")}</p>
+      )}
       {experiment.study != null && experiment.study !== "" && (
         <p class="facts">Repeats {experiment.study}</p>
       )}
