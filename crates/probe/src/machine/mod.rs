@@ -18,7 +18,7 @@ mod cores;
 
 pub use activity::BusyProcess;
 pub use checks::{Check, Verdict, WATCH, checks};
-pub use cores::{Cpu, usable_cpus};
+pub use cores::{Cpu, physical_cores, usable_cpus};
 
 use crate::procfs::labelled;
 use activity::Snapshot;
