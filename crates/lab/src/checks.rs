@@ -2,6 +2,7 @@
 
 use crate::pinning::{Pinning, PinningError};
 use crate::planned::plan_of;
+use pushlab_bus::Seats;
 use pushlab_experiment::{Experiment, Proxy, Written};
 use pushlab_fleet::browser;
 use pushlab_link::rights;
@@ -96,28 +97,29 @@ pub fn leave_out_missing(experiments: &mut Vec<Experiment>, cache: &Cache) -> Re
 /// See [`CheckError`].
 pub fn check_experiments(experiments: &[Experiment], within: Duration) -> Result<(), CheckError> {
     let begun = Instant::now();
-    check_each(experiments, Pinning::for_experiments(experiments)?.load.len())
+    let cores = u32::try_from(Pinning::for_experiments(experiments)?.load.len()).unwrap_or(u32::MAX);
+    check_each(experiments, Seats { cores, descriptors: limits::descriptors().soft })
         .take_while(|found| found.is_err() || begun.elapsed() < within)
         .collect()
 }
 
-/// Refuses what the load could not run on so many cores, before anything runs.
+/// Refuses what workers could not run with what they have, before anything runs.
 ///
 /// # Errors
 /// See [`CheckError`].
-pub fn check_plans(experiments: &[Experiment], cores: usize) -> Result<(), CheckError> {
-    check_each(experiments, cores).collect()
+pub fn check_plans(experiments: &[Experiment], seats: Seats) -> Result<(), CheckError> {
+    check_each(experiments, seats).collect()
 }
 
 /// What is to be said of each cell, found out as it is asked for.
-fn check_each(experiments: &[Experiment], cores: usize) -> impl Iterator<Item = Result<(), CheckError>> {
+fn check_each(experiments: &[Experiment], seats: Seats) -> impl Iterator<Item = Result<(), CheckError>> {
     let cells = experiments.iter().flat_map(|experiment| experiment.cells().into_iter().map(move |c| (experiment, c)));
     cells.map(move |(experiment, cell)| {
         let label = cell.label();
         let planned = PlannedRun { order: 1, repeat: 1, seed: 1, cell };
-        let plan = plan_of(&planned, &experiment.at(&planned.cell), cores);
+        let plan = plan_of(&planned, &experiment.at(&planned.cell), seats.cores as usize);
         let plan = plan.map_err(CheckError::Subject)?;
-        let is_good = Roles::of(&plan, limits::descriptors().soft).map(drop);
+        let is_good = Roles::of(&plan, seats.descriptors).map(drop);
         is_good.map_err(|source| CheckError::Plan { cell: label, source: Box::new(source) })
     })
 }
