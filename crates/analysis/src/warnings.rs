@@ -444,6 +444,22 @@ mod tests {
     }
 
     #[test]
+    fn clocks_that_are_known_too_little_take_one_way_latencies_away() {
+        let told = |error_us: u64| {
+            let mut record = presets::blank(presets::load("tangen-chat", None).unwrap().cells().remove(0));
+            let mut result = LoadResult { clock_error_ns: Some(1_000 * error_us), ..LoadResult::default() };
+            result.latency.record(1_000_000);
+            record.result = Some(result);
+            unsure_clock(&record).map(|warning| (warning.code, warning.detail))
+        };
+        assert_eq!([told(0), told(190)], [None, None]);
+        assert_eq!(told(210).unwrap().0, WarningCode::ClockError);
+        let (code, detail) = told(1_100).unwrap();
+        assert_eq!(code, WarningCode::OneWayUnsure);
+        assert_eq!(detail, "two clocks may be 1.10 ms apart, and median latency is 1.00 ms");
+    }
+
+    #[test]
     fn a_subject_that_began_again_under_load_is_told() {
         let told = |processes: &[u32], accepted: &[u64]| {
             let mut record = presets::blank(presets::load("tangen-chat", None).unwrap().cells().remove(0));

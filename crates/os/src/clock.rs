@@ -22,7 +22,7 @@ static FALSE: OnceLock<Line> = OnceLock::new();
 /// Now on the process's monotonic clock, ns. Unless it is steered, that is `CLOCK_MONOTONIC`: the clock of
 /// [`std::time::Instant`] on Linux, and the same for all processes of a host.
 ///
-/// No system call where the kernel offers the clock to programs (vdso(7)): some 20 ns, and 5 more where it is steered.
+/// No system call where the kernel offers the clock to programs (vdso(7)): some 20 ns, and 7 more where it is steered.
 #[inline]
 pub fn monotonic_ns() -> u64 {
     if CLOCK.is_changed() { steered_ns() } else { kernel_ns() }

@@ -141,6 +141,16 @@ mod tests {
     }
 
     #[test]
+    fn clocks_of_other_machines_are_one_line_in_every_form() {
+        let mut report = report();
+        assert!(!text(&report).contains("clocks: "));
+        report.experiments[0].clocks = vec!["worker 2 was late".to_owned(), "worker 3 was early".to_owned()];
+        let line = "clocks: worker 2 was late; worker 3 was early\n";
+        assert!(text(&report).contains(&format!("\n  {line}")), "{}", text(&report));
+        assert!(crate::markdown::text(&report).contains(&format!("\n- {line}")));
+    }
+
+    #[test]
     fn what_several_points_lack_for_one_reason_is_one_line() {
         let mut report = report();
         let experiment = &mut report.experiments[0];

@@ -373,7 +373,7 @@ mod tests {
             assert_eq!(serde_json::to_string(&kind.code).unwrap(), format!("\"{}\"", kind.name));
             assert!(kind.message.ends_with('.') && !kind.message.contains("  "), "{}", kind.name);
         }
-        assert_eq!(WarningCode::ProberShare as usize + 1, WARNINGS.len(), "every code has a row");
+        assert_eq!(WarningCode::OneWayUnsure as usize + 1, WARNINGS.len(), "every code has a row");
     }
 
     #[test]

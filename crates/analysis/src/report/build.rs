@@ -177,11 +177,11 @@ fn present(names: &[String], used: &[&'static Metric]) -> Vec<&'static Metric> {
 }
 
 fn columns(experiment: &Experiment, charted: &[&'static Metric], used: &[&'static Metric]) -> Vec<&'static Metric> {
-    if !experiment.columns.is_empty() {
-        return present(&experiment.columns, used);
-    }
-    let mut columns = charted.to_vec();
-    for name in ["cpu_per_delivery", "bytes_per_delivery", "generator_cpu"] {
+    let is_chosen = !experiment.columns.is_empty();
+    let mut columns = if is_chosen { present(&experiment.columns, used) } else { charted.to_vec() };
+    let usual = ["cpu_per_delivery", "bytes_per_delivery", "generator_cpu"].into_iter().filter(|_| !is_chosen);
+    // Where there is an error of clocks, it stands beside the latencies that have it.
+    for name in usual.chain(["clock_error"]) {
         columns.extend(used.iter().find(|m| m.name == name && columns.iter().all(|c| c.name != name)));
     }
     columns

@@ -90,6 +90,6 @@ fn follow(coordinator: &str) {
     let found = steered.of_worker(1);
     assert!(apart_ns <= found.error_ns, "{apart_ns} ns apart, {found:?}");
     assert!(found.offset_ns.abs_diff(-OFFSET_NS) <= found.error_ns + MS, "{found:?}");
-    let sure_ppm = 2.0 * found.error_ns as f64 / WATCHED.as_micros() as f64;
+    let sure_ppm = 2.0 * found.error_ns as f64 / WATCHED.as_millis() as f64;
     assert!((found.drift_ppm + GAINS_PPM).abs() <= sure_ppm, "{found:?}");
 }
