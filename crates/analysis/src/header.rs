@@ -49,6 +49,10 @@ pub struct Header<E = Experiment> {
     pub left_out: Vec<LeftOut>,
     /// The machine; `None` for what was not measured but printed.
     pub machine: Option<MachineFacts>,
+    /// The workers on whose machines the load was when the campaign began: their names, and what these machines are.
+    /// Empty where the load was on the lab's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fleet: Vec<(String, MachineFacts)>,
 }
 
 /// What a search for a capacity looks for.
@@ -96,6 +100,7 @@ impl Header<Written> {
             runtimes: self.runtimes,
             left_out: self.left_out,
             machine: self.machine,
+            fleet: self.fleet,
         }
     }
 }
@@ -141,6 +146,7 @@ impl Header {
         let subjects = |header: &Self| (header.versions.clone(), header.runtimes.clone());
         let differs = [
             ("build", build(self) != build(other)),
+            ("number of workers elsewhere", self.fleet.len() != other.fleet.len()),
             ("cores", is_same_machine && cores(self) != cores(other)),
             ("limits", is_same_machine && limits(own) != limits(its)),
             ("versions of the subjects", subjects(self) != subjects(other)),
@@ -182,7 +188,10 @@ impl Header {
                 ("distribution", machine.distribution.clone().unwrap_or_else(unknown)),
                 ("CPU", machine.cpu_model.clone().unwrap_or_else(unknown)),
                 ("subject's cores", cores(&self.subject_cores)),
-                ("load's cores", cores(&self.load_cores)),
+                (
+                    "load's cores",
+                    if self.fleet.is_empty() { cores(&self.load_cores) } else { "its workers'".to_owned() },
+                ),
                 (
                     "prober's core",
                     self.prober_core.map_or_else(|| "one of the load's".to_owned(), |core| core.to_string()),
@@ -193,6 +202,12 @@ impl Header {
             ]);
         }
         let runtimes = self.runtimes.iter().map(|(tool, said)| (tool.clone(), said.clone()));
+        let workers = self.fleet.iter().map(|(name, machine)| {
+            let cores = machine.cores_usable.map_or_else(unknown, |cores| cores.to_string());
+            let known = [machine.cpu_model.clone(), Some(format!("{cores} CPUs")), machine.kernel.clone()];
+            (format!("worker {name}"), known.into_iter().flatten().collect::<Vec<_>>().join(", "))
+        });
+        let runtimes = runtimes.chain(workers);
         facts.into_iter().map(|(label, value)| (label.to_owned(), value)).chain(runtimes).collect()
     }
 }

@@ -38,6 +38,7 @@ pub fn result(experiments: Vec<Experiment>, runs: Vec<RunValues>) -> ResultRuns 
         runtimes: BTreeMap::new(),
         left_out: Vec::new(),
         machine: Some(MachineFacts::default()),
+        fleet: Vec::new(),
     };
     ResultRuns { tag: String::new(), header, known: BTreeMap::new(), runs }
 }

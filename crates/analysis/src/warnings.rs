@@ -49,8 +49,10 @@ const PINGS_MIN: u64 = 20;
 pub struct Evidence<'a> {
     /// Cores of the subject.
     pub subject_cores: &'a [usize],
-    /// Cores of the generator.
+    /// Cores of the generator on the subject's machine.
     pub load_cores: &'a [usize],
+    /// Cores of the generator, wherever they are.
+    pub load_cores_count: u32,
     /// What the generator may do.
     pub limits: &'a GeneratorLimits,
     /// Planned readings that the probes missed.
@@ -147,7 +149,7 @@ fn of_generator(
     let load = GeneratorLoad {
         thread,
         all,
-        cores: evidence.load_cores.len() as u32,
+        cores: evidence.load_cores_count,
         turn_p99_ms: result.turn_duration.quantile_ms(0.99).unwrap_or(0.0),
         lateness_p99_ms: result.lateness.quantile_ms(0.99).unwrap_or(0.0),
         left_after: result.published_after as f64 / result.scheduled.max(1) as f64,
@@ -521,8 +523,17 @@ mod tests {
             subject_percent.map_or_else(Vec::new, |p| [(0, 0), (5_000_000_000, p * 50_000_000)].map(sample).into());
         let limits = &GeneratorLimits::default();
         let cores: Vec<usize> = (1..9).collect();
-        let warnings =
-            of(&record, &Evidence { subject_cores: &[0], load_cores: &cores, limits, ticks_missed: 0, machine: None });
+        let warnings = of(
+            &record,
+            &Evidence {
+                subject_cores: &[0],
+                load_cores: &cores,
+                load_cores_count: cores.len() as u32,
+                limits,
+                ticks_missed: 0,
+                machine: None,
+            },
+        );
         (
             warnings.iter().map(|warning| warning.code).collect(),
             warnings.first().map_or(String::new(), |w| w.detail.clone()),

@@ -3,7 +3,7 @@
 use pushlab_lab::archive::ArchiveError;
 use pushlab_lab::experiments::LoadError;
 use pushlab_lab::stored::StoredError;
-use pushlab_lab::{CampaignError, CheckError, WorkplaceError};
+use pushlab_lab::{CampaignError, CheckError, FleetError, WorkplaceError};
 use pushlab_store::StoreError;
 use pushlab_wire::codes::ExitCode;
 
@@ -12,7 +12,12 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     if error.is::<LoadError>() {
         return ExitCode::BadExperiment;
     }
+    if let Some(error) = error.downcast_ref::<FleetError>() {
+        let is_about_it = matches!(error, FleetError::NotOverAFleet(_) | FleetError::Check(CheckError::Plan { .. }));
+        return if is_about_it { ExitCode::BadExperiment } else { ExitCode::Failed };
+    }
     let campaign = match error.downcast_ref::<CampaignError>() {
+        Some(CampaignError::Fleet(_)) => return ExitCode::Interrupted,
         Some(CampaignError::Workplace(WorkplaceError::Folder { .. })) => return ExitCode::ResultsUnwritable,
         Some(CampaignError::Check(CheckError::Plan { .. } | CheckError::Subject(_))) => return ExitCode::BadExperiment,
         Some(CampaignError::Check(CheckError::Room { .. })) => return ExitCode::MachineCheckFailed,

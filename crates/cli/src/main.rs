@@ -13,7 +13,9 @@ mod signals;
 mod units;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
-use commands::{access, backend, capacity, console, doctor, list, results, run, serve, subjects, transfer, worker};
+use commands::{
+    access, backend, capacity, console, doctor, fleet, list, results, run, serve, subjects, transfer, worker,
+};
 use pushlab_wire::codes::ExitCode;
 
 /// Measure real-time web transports: which one, on which server, for which workload, at what cost.
@@ -43,14 +45,13 @@ enum Command {
     Backend(backend::BackendArgs),
     Doctor(doctor::DoctorArgs),
     Subjects(subjects::SubjectsArgs),
+    Fleet(fleet::FleetCommands),
+    Worker(worker::WorkerArgs),
     /// Print a completion script for a shell.
     Completions {
         /// Which shell.
         shell: clap_complete::Shell,
     },
-    /// Host virtual clients: reads a plan from standard input. The lab starts this by itself.
-    #[command(hide = true)]
-    Worker,
 }
 
 impl Command {
@@ -97,7 +98,8 @@ fn main() -> std::process::ExitCode {
             clap_complete::generate(shell, &mut Cli::command(), "pushlab", &mut std::io::stdout());
             Ok(ExitCode::Ok)
         }
-        Command::Worker => worker::run(),
+        Command::Fleet(args) => fleet::run(&args),
+        Command::Worker(args) => worker::run(&args),
     };
     let code = result.unwrap_or_else(|error| {
         eprintln!("error: {}", failure::text(&error));

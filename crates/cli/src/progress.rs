@@ -153,6 +153,10 @@ impl Observer for Progress {
         }
     }
 
+    fn waits(&mut self, line: &str) {
+        self.say(line);
+    }
+
     fn is_interrupted(&mut self) -> bool {
         self.is_interrupted |= signals::wait(Duration::ZERO);
         self.is_interrupted

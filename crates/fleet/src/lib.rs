@@ -4,7 +4,7 @@
 //!
 //! ```no_run
 //! // What `pushlab worker` does: orders on standard input, messages on standard output.
-//! let is_done = pushlab_fleet::worker::serve(std::io::stdin(), std::io::stdout())?;
+//! let is_done = pushlab_fleet::worker::serve(std::io::stdin(), std::io::stdout(), None)?;
 //! # let _ = is_done;
 //! # Ok::<(), std::io::Error>(())
 //! ```

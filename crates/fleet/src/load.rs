@@ -20,6 +20,11 @@ pub trait Fleet {
 
     /// What some worker says next, or why it is gone; `None` when none says anything in time.
     fn hear(&mut self, timeout: Duration) -> Option<(usize, Result<Message, String>)>;
+
+    /// Whether they may be on other machines, where an order takes longer to come.
+    fn is_far_away(&self) -> bool {
+        false
+    }
 }
 
 /// A plan, divided among workers.
@@ -37,7 +42,15 @@ impl Division {
     /// # Errors
     /// See [`BadPlan`].
     pub fn of(plan: &Plan) -> Result<Self, BadPlan> {
-        let mut roles = Roles::of(plan, limits::descriptors().soft)?;
+        Self::among(plan, limits::descriptors().soft)
+    }
+
+    /// Divides a plan among workers of which each loop may hold so many descriptors.
+    ///
+    /// # Errors
+    /// See [`BadPlan`].
+    pub fn among(plan: &Plan, descriptors_max: u64) -> Result<Self, BadPlan> {
+        let mut roles = Roles::of(plan, descriptors_max)?;
         // A loop without clients would be of no use.
         let workers = plan.workers.min(plan.clients);
         let segments = Segment::spread(roles.loops.max(workers), workers);
@@ -63,7 +76,14 @@ impl<F: Fleet> Load<F> {
     /// Begins a run of a fleet of as many workers as the plan was divided among.
     pub fn begin(fleet: F, division: Division) -> Self {
         let Division { plan, roles, segments } = division;
-        Self { fleet, coordinator: Coordinator::new(plan, roles, &segments, monotonic_ns()) }
+        let coordinator = Coordinator::new(plan, roles, &segments, monotonic_ns());
+        let coordinator = if fleet.is_far_away() { coordinator.with_workers_far_away() } else { coordinator };
+        Self { fleet, coordinator }
+    }
+
+    /// The same run, whose fleet is one of several kinds.
+    pub fn over<G: Fleet>(self, of: impl FnOnce(F) -> G) -> Load<G> {
+        Load { fleet: of(self.fleet), coordinator: self.coordinator }
     }
 
     /// The fleet.

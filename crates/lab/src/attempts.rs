@@ -9,6 +9,7 @@ use crate::side_by_side::{Member, execute_together};
 use crate::standing::Standing;
 use crate::workplace::Workplace;
 use pushlab_analysis::report::RunValues;
+use pushlab_bus::CrewError;
 use pushlab_experiment::Experiment;
 use pushlab_record::{Attempt, LOAD_FAILED, NOT_WARM, Outcome, RunRecord};
 use pushlab_stats::WarningCode;
@@ -19,15 +20,23 @@ const MAX_ATTEMPTS: usize = 3;
 /// saturated would be so again.
 const OF_THE_INSTRUMENT: [WarningCode; 3] = [WarningCode::Lateness, WarningCode::LongTurns, WarningCode::LinkLate];
 
-/// Executes runs that go side by side, or a single one, and again while the rule says so of any of them. `None` when
-/// interrupted.
+/// Why nothing is kept of a run.
+#[derive(Debug)]
+pub enum Stopped {
+    /// The observer wanted to stop.
+    Interrupted,
+    /// There are too few workers.
+    Unmanned(CrewError),
+}
+
+/// Executes runs that go side by side, or a single one, and again while the rule says so of any of them.
 pub fn execute_until_valid(
     members: &[Member<'_>],
     place: &Workplace,
     standing: &mut Standing,
     observer: &mut dyn RunObserver,
-) -> Option<Vec<Box<RunRecord>>> {
-    let first = members.first()?.experiment;
+) -> Result<Vec<Box<RunRecord>>, Stopped> {
+    let Some(first) = members.first().map(|member| member.experiment) else { return Ok(Vec::new()) };
     let mut experiments: Vec<Experiment> = members.iter().map(|member| member.experiment.clone()).collect();
     try_until_valid(first.warm_up_ms(), first.warm_up_max_ms, |warm_up_ms| {
         experiments.iter_mut().for_each(|experiment| experiment.phases.warm_up_ms = warm_up_ms);
@@ -47,7 +56,7 @@ fn try_until_valid(
     shortest_ms: u64,
     longest_ms: Option<u64>,
     mut execute: impl FnMut(u64) -> Vec<Executed>,
-) -> Option<Vec<Box<RunRecord>>> {
+) -> Result<Vec<Box<RunRecord>>, Stopped> {
     let mut warm_up_ms = shortest_ms;
     let mut failed = 0;
     let mut earlier: Vec<Vec<Attempt>> = Vec::new();
@@ -55,7 +64,8 @@ fn try_until_valid(
         let mut tries: Vec<(Box<RunRecord>, Option<Why>)> = Vec::new();
         for executed in execute(warm_up_ms) {
             tries.push(match executed {
-                Executed::Interrupted => return None,
+                Executed::Interrupted => return Err(Stopped::Interrupted),
+                Executed::Unmanned(error) => return Err(Stopped::Unmanned(error)),
                 Executed::Cold { record, detail } => (record, Some((NOT_WARM.to_owned(), detail))),
                 Executed::LoadFailed(record) => {
                     let detail = record.failure().unwrap_or_default().to_owned();
@@ -78,7 +88,7 @@ fn try_until_valid(
                 record.earlier = earlier;
                 record
             };
-            return Some(tries.into_iter().zip(earlier).map(with_earlier).collect());
+            return Ok(tries.into_iter().zip(earlier).map(with_earlier).collect());
         };
         if cold.is_some() {
             warm_up_ms = longest_ms.map_or(warm_up_ms, |longest| longest.min(2 * warm_up_ms));
@@ -184,7 +194,7 @@ mod tests {
         });
         assert_eq!(lengths, [12_000, 24_000, 40_000]);
         assert_eq!(reasons(&kept.unwrap()[0]), ["not-warm"; 2]);
-        assert!(try_until_valid(1, None, |_| vec![Executed::Interrupted]).is_none());
+        assert!(matches!(try_until_valid(1, None, |_| vec![Executed::Interrupted]), Err(Stopped::Interrupted)));
     }
 
     #[test]

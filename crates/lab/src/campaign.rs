@@ -1,7 +1,7 @@
 //! Experiments carried out: the order of their runs, and going on after an interruption.
 
 use crate::archive::{self, Archive, ArchiveError};
-use crate::attempts::execute_until_valid;
+use crate::attempts::{Stopped, execute_until_valid};
 use crate::checks::{CheckError, check_plans};
 use crate::header::{self, this_build};
 use crate::pinning::Pinning;
@@ -12,9 +12,11 @@ use crate::run::RunObserver;
 use crate::side_by_side::Member;
 use crate::standing::Standing;
 use crate::wall_clock;
+use crate::workers::Workers;
 use crate::workplace::{Workplace, WorkplaceError};
 use pushlab_analysis::header::Header;
 use pushlab_analysis::report::RunValues;
+use pushlab_bus::CrewError;
 use pushlab_experiment::Experiment;
 use pushlab_os::affinity::pin_to;
 use pushlab_record::{PlannedRun, RunRecord};
@@ -50,6 +52,8 @@ pub struct Start {
     pub captures: bool,
     /// Subjects that were taken out: see [`crate::leave_out_missing`].
     pub left_out: Vec<LeftOut>,
+    /// Where the load's workers are.
+    pub workers: Workers,
 }
 
 /// Why a campaign cannot be carried out.
@@ -67,6 +71,9 @@ pub enum CampaignError {
     /// See there.
     #[error(transparent)]
     Workplace(#[from] WorkplaceError),
+    /// See there; what was measured so far is kept.
+    #[error("{0}; the same command then continues with the missing runs")]
+    Fleet(CrewError),
 }
 
 /// What somebody who watches is told.
@@ -81,6 +88,8 @@ pub trait Observer {
     fn progress(&mut self, _progress: &Progress) {}
     /// What both sides have used since the run began: at least every 50 ms.
     fn usage(&mut self, _subject: Usage, _generator: Usage) {}
+    /// There are too few workers yet: who is there, and who cannot be used.
+    fn waits(&mut self, _line: &str) {}
     /// It has ended and is written.
     fn recorded(&mut self, record: &RunRecord);
     /// Whether to stop now.
@@ -103,7 +112,7 @@ impl Campaign<Matrix> {
     /// See [`CampaignError`].
     pub fn open(experiments: Vec<Experiment>, store: Store, start: Start) -> Result<Self, CampaignError> {
         let pinning = Pinning::for_experiments(&experiments).map_err(CheckError::from)?;
-        check_plans(&experiments, pinning.load.len())?;
+        check_plans(&experiments, start.workers.seats(pinning.load.len()), start.workers.room())?;
         let is_same = |header: &Header| header.search.is_none() && header.experiments == experiments;
         let (archive, header) = begin_or_go_on(store, &start, &pinning, is_same, |header| Header {
             experiments: experiments.clone(),
@@ -121,14 +130,16 @@ impl Campaign<CapacitySearch> {
     /// See [`CampaignError`].
     pub fn search(search: &Search, store: Store, start: Start) -> Result<Self, CampaignError> {
         let pinning = Pinning::for_experiments(std::slice::from_ref(&search.experiment)).map_err(CheckError::from)?;
-        CapacitySearch::new(search, 0)?;
+        let seats = start.workers.seats(pinning.load.len());
+        let room = start.workers.room();
+        CapacitySearch::new(search, seats, room, 0)?;
         let wanted = search.header();
         let is_same = |header: &Header| header.search.as_ref() == Some(&wanted);
         let (archive, header) = begin_or_go_on(store, &start, &pinning, is_same, |header| Header {
             search: Some(wanted.clone()),
             ..header
         })?;
-        let planner = CapacitySearch::new(search, header.seed)?;
+        let planner = CapacitySearch::new(search, seats, room, header.seed)?;
         Self::of(planner, header, archive, pinning, &start)
     }
 
@@ -146,7 +157,8 @@ impl<P: Planner> Campaign<P> {
         pinning: Pinning,
         start: &Start,
     ) -> Result<Self, CampaignError> {
-        let place = Workplace::make(pinning, start.out.join(header.folder_name(archive.id())), start.captures)?;
+        let logs = start.out.join(header.folder_name(archive.id()));
+        let place = Workplace::make(pinning, start.workers.clone(), logs, start.captures)?;
         let so_far = archive.runs()?;
         Ok(Self { planner, header, archive, place, so_far })
     }
@@ -240,9 +252,11 @@ impl<P: Planner> Campaign<P> {
                 }
             }
             if !runs.is_empty() {
-                let done = execute_until_valid(&runs, &self.place, standing, &mut Forward(observer));
-                let Some(done) = done else { return Ok(Ended::Interrupted) };
-                records.extend(done);
+                match execute_until_valid(&runs, &self.place, standing, &mut Forward(observer)) {
+                    Ok(done) => records.extend(done),
+                    Err(Stopped::Interrupted) => return Ok(Ended::Interrupted),
+                    Err(Stopped::Unmanned(error)) => return Err(CampaignError::Fleet(error)),
+                }
             }
             for record in records {
                 self.archive.write(&record)?;
@@ -264,13 +278,16 @@ fn begin_or_go_on(
     fill: impl FnOnce(Header) -> Header,
 ) -> Result<(Archive, Header), CampaignError> {
     if !start.is_fresh
-        && let Some((id, header)) = archive::find_unfinished(&store, &start.name, start.seed, this_build(), is_same)?
+        && let Some((id, header)) = archive::find_unfinished(&store, &start.name, start.seed, this_build(), |header| {
+            is_same(header) && header.fleet.is_empty() == start.workers.are_here()
+        })?
     {
         return Ok((Archive::resume(store, id)?, header));
     }
     let seed = start.seed.unwrap_or_else(|| fastrand::u64(..1 << 48));
     let header = fill(header::empty(&start.name, seed, start.command.clone(), pinning));
-    let header = header::with_versions(Header { left_out: start.left_out.clone(), ..header });
+    let header =
+        header::with_versions(Header { left_out: start.left_out.clone(), fleet: start.workers.machines(), ..header });
     Ok((Archive::begin(store, &header)?, header))
 }
 
@@ -286,6 +303,9 @@ impl RunObserver for Forward<'_> {
     }
     fn usage(&mut self, subject: Usage, generator: Usage) {
         self.0.usage(subject, generator);
+    }
+    fn waits(&mut self, line: &str) {
+        self.0.waits(line);
     }
     fn is_interrupted(&mut self) -> bool {
         self.0.is_interrupted()

@@ -2,9 +2,11 @@
 
 use crate::fit::{Unfit, check_cell};
 use crate::pinning::{Pinning, PinningError};
+use pushlab_bus::Seats;
 use pushlab_experiment::{Experiment, Proxy, Written};
 use pushlab_fleet::browser;
 use pushlab_link::rights;
+use pushlab_os::limits;
 use pushlab_probe::machine::{Check, Room};
 use pushlab_report::LeftOut;
 use pushlab_subjects::install::Cache;
@@ -102,26 +104,31 @@ pub fn leave_out_missing(experiments: &mut Vec<Experiment>, cache: &Cache) -> Re
 /// See [`CheckError`].
 pub fn check_experiments(experiments: &[Experiment], within: Duration) -> Result<(), CheckError> {
     let begun = Instant::now();
-    check_each(experiments, Pinning::for_experiments(experiments)?.load.len())
+    let cores = u32::try_from(Pinning::for_experiments(experiments)?.load.len()).unwrap_or(u32::MAX);
+    check_each(experiments, Seats { cores, descriptors: limits::descriptors().soft }, Some(Room::read()))
         .take_while(|found| found.is_err() || begun.elapsed() < within)
         .collect()
 }
 
-/// Refuses what the load could not run on so many cores, before anything runs.
+/// Refuses what workers could not run with what they have, before anything runs; `room` is the machine's, where they are on
+/// this one.
 ///
 /// # Errors
 /// See [`CheckError`].
-pub fn check_plans(experiments: &[Experiment], cores: usize) -> Result<(), CheckError> {
-    check_each(experiments, cores).collect()
+pub fn check_plans(experiments: &[Experiment], seats: Seats, room: Option<Room>) -> Result<(), CheckError> {
+    check_each(experiments, seats, room).collect()
 }
 
 /// What is to be said of each cell, found out as it is asked for.
-fn check_each(experiments: &[Experiment], cores: usize) -> impl Iterator<Item = Result<(), CheckError>> {
+fn check_each(
+    experiments: &[Experiment],
+    seats: Seats,
+    room: Option<Room>,
+) -> impl Iterator<Item = Result<(), CheckError>> {
     let cells = experiments.iter().flat_map(|experiment| experiment.cells().into_iter().map(move |c| (experiment, c)));
-    let room = Room::read();
     cells.map(move |(experiment, own)| {
         let cell = own.label();
-        check_cell(&experiment.at(&own), own, cores, &room).map_err(|unfit| match unfit {
+        check_cell(&experiment.at(&own), own, seats, room.as_ref()).map_err(|unfit| match unfit {
             Unfit::Subject(why) => CheckError::Subject(why),
             Unfit::Plan(source) => CheckError::Plan { cell, source },
             Unfit::Room(check) => CheckError::Room { cell, check: Box::new(check) },

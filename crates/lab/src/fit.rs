@@ -2,6 +2,7 @@
 
 use crate::experiments;
 use crate::planned::{named, plan_of};
+use pushlab_bus::Seats;
 use pushlab_experiment::Experiment;
 use pushlab_experiment::cell::Cell;
 use pushlab_experiment::subject::OURS;
@@ -46,7 +47,7 @@ pub fn check_clients(clients: u32, transport: Transport) -> Result<Vec<Check>, S
     (experiment.transports, experiment.clients) = (vec![transport], vec![clients]);
     experiment.check("--clients").map_err(|error| error.to_string())?;
     let cell = experiment.cells().pop().ok_or("our server has every transport")?;
-    match needs(&experiment, cell, 1) {
+    match needs(&experiment, cell, Seats { cores: 1, descriptors: limits::descriptors().soft }) {
         Ok((needs, server)) => Ok(checks(&needs, server, &Room::read())),
         Err(Unfit::Room(check)) => Ok(vec![check]),
         Err(Unfit::Subject(why)) => Err(why),
@@ -60,20 +61,26 @@ pub fn check_clients(clients: u32, transport: Transport) -> Result<Vec<Check>, S
     }
 }
 
-/// Refuses a cell that cannot be run with so many cores for the load and so much room on the machine.
-pub(crate) fn check_cell(experiment: &Experiment, cell: Cell, cores: usize, room: &Room) -> Result<(), Unfit> {
+/// Refuses a cell that cannot be run with what the load has at its disposal, and so much room on the machine; `None` where
+/// the clients are elsewhere.
+pub(crate) fn check_cell(
+    experiment: &Experiment,
+    cell: Cell,
+    seats: Seats,
+    room: Option<&Room>,
+) -> Result<(), Unfit> {
     let is_browser = experiment.clients_in.is_browser();
-    let (needs, server) = needs(experiment, cell, cores)?;
+    let (needs, server) = needs(experiment, cell, seats)?;
     // What a browser takes is not known here, and beside it the rest is little.
-    let checks = if is_browser { Vec::new() } else { checks(&needs, server, room) };
+    let checks = room.filter(|_| !is_browser).map_or_else(Vec::new, |room| checks(&needs, server, room));
     checks.into_iter().find(|check| check.verdict == Verdict::Bad).map_or(Ok(()), |check| Err(Unfit::Room(check)))
 }
 
 /// What the clients of a cell need, and whose server they are of.
-fn needs(experiment: &Experiment, cell: Cell, cores: usize) -> Result<(Needs, ServerKind), Unfit> {
+fn needs(experiment: &Experiment, cell: Cell, seats: Seats) -> Result<(Needs, ServerKind), Unfit> {
     let planned = PlannedRun { order: 1, repeat: 1, seed: 1, cell };
     let named = named(&planned.cell, experiment).map_err(Unfit::Subject)?;
-    let mut plan: Plan = plan_of(&planned, experiment, cores).map_err(Unfit::Subject)?;
+    let mut plan: Plan = plan_of(&planned, experiment, seats.cores as usize).map_err(Unfit::Subject)?;
     let server = match &named.server {
         Server::Ours(_) => ServerKind::Ours,
         Server::Catalogued(..) => ServerKind::Foreign,
@@ -83,7 +90,7 @@ fn needs(experiment: &Experiment, cell: Cell, cores: usize) -> Result<(Needs, Se
             ServerKind::Elsewhere
         }
     };
-    let needs = Needs::of(&plan, server, limits::descriptors().soft);
+    let needs = Needs::of(&plan, server, seats.descriptors);
     needs.map(|needs| (needs, server)).map_err(|error| Unfit::Plan(Box::new(error)))
 }
 
@@ -198,6 +205,7 @@ fn check_memory(needs: &Needs, server: ServerKind, room: &Room) -> Check {
 mod tests {
     use super::*;
 
+    const SEATS: Seats = Seats { cores: 1, descriptors: 20_000 };
     const MUCH: Room = Room {
         descriptors: Some(20_000),
         descriptors_raised: Some(20_000),
@@ -215,7 +223,7 @@ mod tests {
              phases = {{ connect_ms = 1, warm_up_ms = 0, idle_ms = 0, load_ms = 1, drain_ms = 0, after_ms = 0 }}\n"
         );
         let experiment = experiments::parse(&text, None, "t").unwrap();
-        experiment.cells().into_iter().try_for_each(|cell| check_cell(&experiment, cell, 1, room))
+        experiment.cells().into_iter().try_for_each(|cell| check_cell(&experiment, cell, SEATS, Some(room)))
     }
 
     fn name(refused: Result<(), Unfit>) -> &'static str {
@@ -230,7 +238,7 @@ mod tests {
         let mut experiment = experiments::load(SILENT, None).unwrap();
         experiment.subjects = vec![OURS.to_owned()];
         (experiment.transports, experiment.clients) = (vec![Transport::WebSocket], vec![clients]);
-        needs(&experiment, experiment.cells().remove(0), 1).unwrap().0
+        needs(&experiment, experiment.cells().remove(0), SEATS).unwrap().0
     }
 
     #[test]

@@ -83,6 +83,7 @@ pub fn empty(name: &str, seed: u64, command: Vec<String>, pinning: &Pinning) -> 
         build: this_build(),
         left_out: Vec::new(),
         machine: Some(MachineFacts::read(Duration::ZERO)),
+        fleet: Vec::new(),
     }
 }
 

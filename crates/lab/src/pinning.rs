@@ -5,7 +5,7 @@
 
 use pushlab_experiment::Experiment;
 use pushlab_os::affinity::pin_to;
-use pushlab_probe::machine::{Check, Cpu, Verdict, usable_cpus};
+use pushlab_probe::machine::{Check, Cpu, Verdict, physical_cores, usable_cpus};
 
 /// Cores that the load keeps where the prober has one of its own.
 const LOAD_MIN_BESIDE_PROBER: usize = 2;
@@ -93,14 +93,6 @@ impl Pinning {
         let prober = (load.len() > LOAD_MIN_BESIDE_PROBER).then(|| load.remove(load.len() - 2));
         Ok(Self { subject: subject.to_vec(), load, prober })
     }
-}
-
-/// One CPU of each physical core, in the order of sockets.
-fn physical_cores(cpus: &[Cpu]) -> Vec<Cpu> {
-    let mut cores = cpus.to_vec();
-    cores.sort_unstable();
-    cores.dedup_by_key(|cpu| (cpu.package, cpu.core));
-    cores
 }
 
 /// What the two sides of a measurement would have on this machine.

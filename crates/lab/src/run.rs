@@ -1,6 +1,7 @@
 //! One run: a subject, a worker, probes on both, and what came of it.
 
 use crate::link_watch::LinkWatch;
+use crate::machine_watch::MachineWatch;
 use crate::meeting::Beside;
 use crate::planned::{CHANNEL, Ends, named, plan, repetition};
 use crate::planner::Side;
@@ -10,8 +11,10 @@ use crate::target::{Launch, Target, outage_of};
 use crate::topology::Topology;
 use crate::wall_clock;
 use crate::warming::Warming;
+use crate::workers::{BackEnd, Local, RunWorkers};
 use crate::workplace::Workplace;
 use pushlab_analysis::warnings::{self, Evidence};
+use pushlab_bus::{CrewError, Watcher, unique};
 use pushlab_experiment::Experiment;
 use pushlab_fleet::Load;
 use pushlab_os::clock::monotonic_ns;
@@ -19,14 +22,12 @@ use pushlab_probe::runtime_log::RuntimeLog;
 use pushlab_probe::{MachineLoad, Recording, Sampler, TcpActivity, kernel_memory_bytes};
 use pushlab_record::measure;
 use pushlab_record::{CounterSample, KernelMemory, NetworkRecord, Outcome, PlannedRun, RunRecord, WarmUp};
-use pushlab_subjects::fleet::{self, Listener, Processes};
 use pushlab_subjects::named::Named;
 use pushlab_workload::messages::{LoadError, Progress, RunEvent};
 use pushlab_workload::phase::Periodic;
 use pushlab_workload::plan::{Phase, Plan};
 use pushlab_workload::result::LoadResult;
 use pushlab_workload::scenario::Scenario;
-use std::os::fd::AsRawFd as _;
 use std::time::{Duration, Instant};
 
 /// How long to listen to the worker before looking after everything else.
@@ -49,8 +50,22 @@ pub trait RunObserver {
     fn progress(&mut self, progress: &Progress);
     /// What both sides have used: at least every 50 ms.
     fn usage(&mut self, subject: Usage, generator: Usage);
+    /// There are too few workers yet: who is there, and who cannot be used.
+    fn waits(&mut self, line: &str);
     /// Whether to stop now.
     fn is_interrupted(&mut self) -> bool;
+}
+
+/// The part of an observer that whoever waits for workers sees.
+struct Waiting<'a>(&'a mut dyn RunObserver);
+
+impl Watcher for Waiting<'_> {
+    fn tell(&mut self, line: &str) {
+        self.0.waits(line);
+    }
+    fn is_interrupted(&mut self) -> bool {
+        self.0.is_interrupted()
+    }
 }
 
 /// How a run's execution ended.
@@ -68,6 +83,14 @@ pub enum Executed {
     },
     /// The observer wanted to stop; nothing is kept.
     Interrupted,
+    /// There are too few workers, and no more will come; nothing is kept.
+    Unmanned(CrewError),
+}
+
+impl Executed {
+    fn unmanned(error: CrewError) -> Self {
+        if matches!(error, CrewError::Interrupted) { Self::Interrupted } else { Self::Unmanned(error) }
+    }
 }
 
 /// What was collected beside the worker's result.
@@ -110,6 +133,19 @@ enum Ended {
     Interrupted,
 }
 
+/// Why a run came to nothing before its load began.
+struct NotBegun {
+    reason: String,
+    /// Whether it was the load that failed: a worker that went away may have been replaced when the run is tried again.
+    is_of_load: bool,
+}
+
+impl From<String> for NotBegun {
+    fn from(reason: String) -> Self {
+        Self { reason, is_of_load: false }
+    }
+}
+
 /// Executes one run of an experiment as it is for the run's cell, alone or beside others. Whatever goes wrong becomes a
 /// record with its reason.
 pub fn execute(
@@ -120,11 +156,13 @@ pub fn execute(
     mut beside: Option<Beside<'_>>,
     observer: &mut dyn RunObserver,
 ) -> Executed {
-    let started_at = wall_clock::now();
-    let start = Instant::now();
+    if let Err(error) = place.workers.gather(&mut Waiting(observer)) {
+        return Executed::unmanned(error);
+    }
+    let (started_at, start) = (wall_clock::now(), Instant::now());
     let mut collected = Collected::default();
     let ended = attempt(planned, experiment, place, standing, beside.as_mut(), observer, &mut collected)
-        .unwrap_or_else(|reason| Ended::Failed { reason, phase: None, is_of_load: false });
+        .unwrap_or_else(|NotBegun { reason, is_of_load }| Ended::Failed { reason, phase: None, is_of_load });
     let is_of_load = matches!(ended, Ended::Failed { is_of_load: true, .. });
     let mut cold = None;
     let (outcome, result) = match ended {
@@ -167,17 +205,17 @@ pub fn execute(
     }
     let evidence = Evidence {
         subject_cores: &place.pinning.subject,
-        load_cores: &place.pinning.load,
+        load_cores: if place.workers.are_here() { &place.pinning.load } else { &[] },
+        load_cores_count: place.workers.seats(place.pinning.load.len()).cores,
         limits: &experiment.generator_limits,
         ticks_missed: missed,
         machine: collected.machine,
     };
     record.warnings = warnings::of(&record, &evidence);
-    let record = Box::new(record);
     match cold {
-        Some(detail) => Executed::Cold { record, detail },
-        None if is_of_load => Executed::LoadFailed(record),
-        None => Executed::Recorded(record),
+        Some(detail) => Executed::Cold { record: Box::new(record), detail },
+        None if is_of_load => Executed::LoadFailed(Box::new(record)),
+        None => Executed::Recorded(Box::new(record)),
     }
 }
 
@@ -202,16 +240,23 @@ fn start(
     experiment: &Experiment,
     place: &Workplace,
     named: &Named,
-) -> Result<(Stage, Option<Listener>), String> {
+    run: u64,
+) -> Result<(Stage, Option<BackEnd>), NotBegun> {
     let prefix = place.logs.join(format!("{:05}", planned.order));
     let capture = place.captures.then(|| prefix.with_extension("pcapng"));
-    let topology = Topology::make(planned, experiment, &place.pinning.load, &prefix, capture)?;
+    let topology =
+        Topology::make(planned, experiment, &place.pinning.load, place.workers.subject_address(), &prefix, capture)?;
     let has_back_end = experiment.scenario.has_back_end();
-    let listen = || topology.listen_beside_subject().map_err(|e| format!("the back end cannot listen: {e}"));
-    let backend = has_back_end.then(listen).transpose()?;
-    let feed = backend.as_ref().map(|backend| (backend.address, CHANNEL));
+    let backend = has_back_end.then(|| place.workers.listen(run, &topology)).transpose();
+    let backend = backend.map_err(|reason| of_workers(place, reason))?;
+    let feed = backend.as_ref().map(|backend| (backend.address(), CHANNEL));
     let target = Target::start(Launch { named, planned, experiment, place, topology: &topology }, feed)?;
     Ok((Stage { topology, target, since: planned.order }, backend))
+}
+
+/// What went wrong with the workers of a run, of which those of a fleet may go away.
+fn of_workers(place: &Workplace, reason: String) -> NotBegun {
+    NotBegun { reason, is_of_load: !place.workers.are_here() }
 }
 
 fn attempt(
@@ -222,12 +267,13 @@ fn attempt(
     beside: Option<&mut Beside<'_>>,
     observer: &mut dyn RunObserver,
     collected: &mut Collected,
-) -> Result<Ended, String> {
+) -> Result<Ended, NotBegun> {
     let named = named(&planned.cell, experiment)?;
     let setup = Setup::of(planned, experiment)?;
+    let run = unique().map_err(|error| error.to_string())?;
     let (stage, backend) = match setup.as_ref().and_then(|setup| standing.take(setup)) {
         Some(stage) => (stage, None),
-        None => start(planned, experiment, place, &named)?,
+        None => start(planned, experiment, place, &named, run)?,
     };
     let Stage { mut topology, mut target, since } = stage;
     collected.subject_command.clone_from(&target.command);
@@ -243,17 +289,16 @@ fn attempt(
     collected.baseline = (experiment.baseline_ms > 0).then(|| (begin, monotonic_ns()));
     let kernel_before = kernel_memory_bytes();
     let ends = ends(&target, &topology, backend.as_ref(), place);
-    let (side, cores) = (beside.as_ref().map(|beside| beside.side), place.pinning.load.len());
+    let side = beside.as_ref().map(|beside| beside.side);
+    let cores = place.workers.seats(place.pinning.load.len()).cores as usize;
     collected.side_by_side = side.map(|side| side.of);
     let plan = Plan { turns: side.and_then(Side::turns), ..plan(planned, &named, experiment, &ends, cores) };
-    let (mut load, plan) =
-        fleet::begin(&place.program, &plan, &place.pinning.load, topology.load_namespace(), backend)?;
+    let (mut load, plan) = begin_load(place, run, &plan, &topology, backend)?;
     collected.plan = Some(plan);
-    let of_generator = Watched { pids: &load.fleet().ids(), ports: Vec::new(), what: Periodic::GeneratorSamples };
-    let watch_generator = sample(of_generator, &used[1], phases)?;
+    let watch_generator = watch_generator(&load, &used[1], phases)?;
     let counters = target.watch_counters(&topology, experiment, phases)?;
     let (mut link, mut warming) = (LinkWatch::default(), Warming::default());
-    let mut seen = Seen { subject: target.process(), ..Seen::default() };
+    let mut seen = MachineWatch::of(target.process());
     let follow = Follow::of(planned, experiment, &used);
     let launch = Launch { named: &named, planned, experiment, place, topology: &topology };
     let mut on_phase = |target: &mut Target, phase, t_ns| {
@@ -273,7 +318,7 @@ fn attempt(
     collected.kernel = kernel.map(|(before_bytes, idle_bytes)| KernelMemory { before_bytes, idle_bytes });
     collected.counters = counters.map(CounterWatch::finish).unwrap_or_default();
     collected.subject = watch_subject.map(Sampler::finish);
-    collected.generator = Some(watch_generator.finish());
+    collected.generator = watch_generator.map(Sampler::finish);
     collected.runtime = target.runtime_log();
     drop(load);
     let kept = end(target, &ended, setup);
@@ -285,15 +330,33 @@ fn attempt(
     Ok(ended)
 }
 
+fn begin_load(
+    place: &Workplace,
+    run: u64,
+    plan: &Plan,
+    topology: &Topology,
+    back_end: Option<BackEnd>,
+) -> Result<(Load<RunWorkers>, Plan), NotBegun> {
+    let local = Local { program: &place.program, cores: &place.pinning.load, topology };
+    place.workers.begin(run, plan, &local, back_end).map_err(|reason| of_workers(place, reason))
+}
+
+/// Samples the generator's processes, where they are this machine's.
+fn watch_generator(load: &Load<RunWorkers>, used: &LatestUsage, phases: Phases) -> Result<Option<Sampler>, String> {
+    let pids = load.fleet().ids();
+    let watched = Watched { pids: &pids, ports: Vec::new(), what: Periodic::GeneratorSamples };
+    (!pids.is_empty()).then(|| sample(watched, used, phases)).transpose()
+}
+
 /// Where the load finds the server, and the server its back end.
-fn ends(target: &Target, topology: &Topology, backend: Option<&Listener>, place: &Workplace) -> Ends {
+fn ends(target: &Target, topology: &Topology, backend: Option<&BackEnd>, place: &Workplace) -> Ends {
     Ends {
         target: target.reached.clone(),
-        backend_listen: backend.map(|backend| backend.address),
-        backend_descriptor: backend.map(|backend| backend.socket.as_raw_fd()),
+        backend_listen: backend.map(BackEnd::address),
+        backend_descriptor: backend.map(BackEnd::descriptor),
         sources: topology.sources(),
         instruments_from: topology.instruments_from(),
-        prober_core: place.pinning.prober,
+        prober_core: place.pinning.prober.filter(|_| place.workers.are_here()),
     }
 }
 
@@ -343,34 +406,6 @@ fn wait(length: Duration, observer: &mut dyn RunObserver) -> bool {
     false
 }
 
-/// What the lab read of the machine at the phases of a run.
-#[derive(Default)]
-struct Seen {
-    subject: Option<u32>,
-    tcp_before: Option<TcpActivity>,
-    tcp: Option<TcpActivity>,
-    before_load: Option<MachineLoad>,
-    load: Option<MachineLoad>,
-    kernel_idle_bytes: Option<u64>,
-}
-
-impl Seen {
-    fn phase(&mut self, phase: Phase) {
-        match phase {
-            Phase::WarmUp => self.kernel_idle_bytes = kernel_memory_bytes(),
-            Phase::Load => {
-                self.before_load = MachineLoad::now();
-                self.tcp_before = self.subject.and_then(TcpActivity::of);
-            }
-            Phase::After => {
-                self.tcp = self.tcp_before.and_then(|then| Some(TcpActivity::of(self.subject?)?.since(then)))
-            }
-            Phase::Drain => self.load = self.before_load.and_then(|before| Some(MachineLoad::now()?.since(before))),
-            _ => {}
-        }
-    }
-}
-
 /// What it takes to follow a run.
 struct Follow<'a> {
     experiment: &'a Experiment,
@@ -392,7 +427,7 @@ impl<'a> Follow<'a> {
     fn to_the_end(
         &self,
         target: &mut Target,
-        load: &mut Load<Processes>,
+        load: &mut Load<RunWorkers>,
         mut beside: Option<&mut Beside<'_>>,
         observer: &mut dyn RunObserver,
         warming: &mut Warming,
@@ -441,7 +476,7 @@ impl<'a> Follow<'a> {
                 Some(RunEvent::Done { result }) => return Ended::Done(result),
                 Some(RunEvent::Failed(error)) => {
                     is_of_load = matches!(error, LoadError::Worker { .. } | LoadError::Silent { .. });
-                    Some(error.to_string())
+                    Some(load.fleet().told(&error))
                 }
                 None if Instant::now() > deadline => {
                     Some(format!("the run did not end within {} s", longest.as_secs()))

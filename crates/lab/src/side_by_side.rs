@@ -23,6 +23,7 @@ enum Told {
     Phase(Phase),
     Progress(Progress),
     Usage(usize, Usage, Usage),
+    Waits(String),
 }
 
 /// The observer of one run among several.
@@ -46,6 +47,11 @@ impl RunObserver for Relay<'_> {
     }
     fn usage(&mut self, subject: Usage, generator: Usage) {
         let _ = self.tell.send(Told::Usage(self.number, subject, generator));
+    }
+    fn waits(&mut self, line: &str) {
+        if self.number == 0 {
+            let _ = self.tell.send(Told::Waits(line.to_owned()));
+        }
     }
     fn is_interrupted(&mut self) -> bool {
         self.is_stopped.load(Ordering::Relaxed)
@@ -82,6 +88,7 @@ pub fn execute_together(members: &[Member<'_>], place: &Workplace, observer: &mu
             match told.recv_timeout(LISTEN) {
                 Ok(Told::Phase(phase)) => observer.phase(phase),
                 Ok(Told::Progress(progress)) => observer.progress(&progress),
+                Ok(Told::Waits(line)) => observer.waits(&line),
                 Ok(Told::Usage(number, subject, generator)) => {
                     usage[number] = (subject, generator);
                     let [subjects, generators] = usage

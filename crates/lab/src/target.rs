@@ -76,7 +76,7 @@ impl Launch<'_> {
                 log,
             }),
             Server::Catalogued(entry, _) => {
-                let installed = Cache::of_user().find(entry).map_err(|error| error.to_string())?;
+                let installed = Cache::of_user().find(*entry).map_err(|error| error.to_string())?;
                 let mut environment: Vec<_> = experiment.environment.clone().into_iter().collect();
                 // Pages come from the worker, which is another origin than the subject's.
                 let is_browser = experiment.clients_in.is_browser();

@@ -27,15 +27,18 @@ pub struct Link {
 pub struct Topology {
     link: Option<Link>,
     certificate: Option<Certificate>,
+    /// Where the subject is to listen where there is no link.
+    host: Ipv4Addr,
 }
 
 impl Topology {
-    /// Makes what the run's cell asks for. The link's thread runs on the given cores; files of the run begin with
-    /// `prefix`.
+    /// Makes what the run's cell asks for. The link's thread runs on the given cores; without a link the subject is to
+    /// listen at `host`. Files of the run begin with `prefix`.
     pub fn make(
         planned: &PlannedRun,
         experiment: &Experiment,
         cores: &[usize],
+        host: Ipv4Addr,
         prefix: &Path,
         capture: Option<PathBuf>,
     ) -> Result<Self, String> {
@@ -58,7 +61,7 @@ impl Topology {
                 Some(Link { network, profile, capture })
             }
         };
-        let mut topology = Self { link, certificate: None };
+        let mut topology = Self { link, certificate: None, host };
         if experiment.sockets.tls {
             let made = Certificate::make(IpAddr::V4(topology.subject_address()), prefix);
             topology.certificate = Some(made.map_err(|error| error.to_string())?);
@@ -83,7 +86,7 @@ impl Topology {
 
     /// Where the subject is to listen.
     pub fn subject_address(&self) -> Ipv4Addr {
-        if self.link.is_some() { SUBJECT } else { Ipv4Addr::LOCALHOST }
+        if self.link.is_some() { SUBJECT } else { self.host }
     }
 
     /// From where the clients connect.

@@ -3,6 +3,7 @@
 use crate::builds::Builds;
 use crate::certificate;
 use crate::pinning::Pinning;
+use crate::workers::Workers;
 use pushlab_subjects::leftovers;
 use std::io;
 use std::path::PathBuf;
@@ -15,6 +16,8 @@ pub struct Workplace {
     pub builds: Builds,
     /// Cores of both sides.
     pub pinning: Pinning,
+    /// Where the load's workers are.
+    pub workers: Workers,
     /// Where subjects write their logs.
     pub logs: PathBuf,
     /// Whether to keep every packet that crosses a link, beside the logs.
@@ -42,13 +45,13 @@ impl Workplace {
     ///
     /// # Errors
     /// See [`WorkplaceError`].
-    pub fn make(pinning: Pinning, logs: PathBuf, captures: bool) -> Result<Self, WorkplaceError> {
+    pub fn make(pinning: Pinning, workers: Workers, logs: PathBuf, captures: bool) -> Result<Self, WorkplaceError> {
         let program = this_program().map_err(WorkplaceError::Program)?;
         std::fs::create_dir_all(&logs).map_err(|source| WorkplaceError::Folder { path: logs.clone(), source })?;
         // What may not be ended is somebody else's, and shows as a noisy neighbour if it matters.
         let _ = leftovers::clean();
         certificate::sweep(&logs);
-        Ok(Self { program, builds: Builds::default(), pinning, logs, captures })
+        Ok(Self { program, builds: Builds::default(), pinning, workers, logs, captures })
     }
 }
 

@@ -153,6 +153,7 @@ fn result(experiment: &Experiment, runs: Vec<RunValues>) -> ResultRuns {
         runtimes: BTreeMap::new(),
         left_out: Vec::new(),
         machine: Some(MachineFacts::default()),
+        fleet: Vec::new(),
     };
     ResultRuns { tag: String::new(), header, known: BTreeMap::new(), runs }
 }

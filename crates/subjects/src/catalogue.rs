@@ -3,7 +3,6 @@
 use crate::manifest::Manifest;
 use std::borrow::Cow;
 use std::fs;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -26,15 +25,6 @@ pub struct Entry {
     pub manifest: Manifest,
     /// Path below its folder, and content.
     pub files: Vec<File>,
-}
-
-impl Entry {
-    /// A number that changes with any of its files.
-    pub fn fingerprint(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.files.hash(&mut hasher);
-        hasher.finish()
-    }
 }
 
 /// A catalogue that cannot be read.

@@ -1,11 +1,12 @@
-//! Installing foreign servers into a cache, never into the repository.
+//! Installing foreign servers, and tools of ours, into a cache, never into the repository.
 
-use crate::catalogue::Entry;
-use crate::manifest::Manifest;
+use crate::catalogue::{Entry, File as Content};
+use crate::manifest::{Manifest, Probe};
 use crate::process::{Process, describe, end_of_log};
 use crate::runtimes;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -21,6 +22,43 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 const MARKER: &str = "pushlab-installed.json";
 /// What the commands said.
 const LOG: &str = "pushlab-install.log";
+
+/// What it takes to install something: what the machine must have, files of its own, and the commands that then follow.
+#[derive(Debug, Clone, Copy)]
+pub struct Recipe<'a> {
+    /// What it is called.
+    pub name: &'a str,
+    /// The version that comes of it.
+    pub version: &'a str,
+    /// Programs that must be on the PATH.
+    pub tools: &'a [String],
+    /// Files that must be there.
+    pub files: &'a [String],
+    /// Commands that must succeed.
+    pub probes: &'a [Probe],
+    /// What to do where something is missing.
+    pub hint: &'a str,
+    /// Its own files.
+    pub content: &'a [Content],
+    /// Commands, run in the folder of its files.
+    pub install: &'a [Vec<String>],
+}
+
+impl<'a> From<&'a Entry> for Recipe<'a> {
+    fn from(entry: &'a Entry) -> Self {
+        let Manifest { name, version, tools, files, probes, hint, install, .. } = &entry.manifest;
+        Self { name, version, tools, files, probes, hint, content: &entry.files, install }
+    }
+}
+
+impl Recipe<'_> {
+    /// A number that changes with any of its files.
+    fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.content.hash(&mut hasher);
+        hasher.finish()
+    }
+}
 
 /// What is known of an installation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -114,48 +152,55 @@ impl Cache {
         self.0.join("subjects")
     }
 
-    /// Where a subject is or would be installed. Another version of its files lies elsewhere.
-    pub fn folder(&self, entry: &Entry) -> PathBuf {
-        self.subjects().join(format!("{}-{:016x}", entry.manifest.name, entry.fingerprint()))
+    /// Where something is or would be installed. Another version of its files lies elsewhere.
+    pub fn folder<'a>(&self, what: impl Into<Recipe<'a>>) -> PathBuf {
+        let recipe = what.into();
+        self.subjects().join(format!("{}-{:016x}", recipe.name, recipe.fingerprint()))
     }
 
     /// The installation of a subject.
     ///
     /// # Errors
     /// [`InstallError::NotInstalled`], or [`InstallError::MissingTool`] where it could not be used anyway.
-    pub fn find(&self, entry: &Entry) -> Result<Installed, InstallError> {
-        if let Some(missing) = missing_file(entry) {
+    pub fn find<'a>(&self, what: impl Into<Recipe<'a>>) -> Result<Installed, InstallError> {
+        let recipe = what.into();
+        if let Some(missing) = missing_file(&recipe) {
             return Err(missing);
         }
         // What probes look for is in the installation, once there is one.
-        let name = || entry.manifest.name.clone();
-        let why_not = || missing_by_probe(entry).unwrap_or_else(|| InstallError::NotInstalled { name: name() });
-        self.installed(entry).ok_or_else(why_not)
+        let name = || recipe.name.to_owned();
+        let why_not = || missing_by_probe(&recipe).unwrap_or_else(|| InstallError::NotInstalled { name: name() });
+        self.installed(&recipe).ok_or_else(why_not)
     }
 
-    fn installed(&self, entry: &Entry) -> Option<Installed> {
-        let folder = self.folder(entry);
+    fn installed(&self, recipe: &Recipe<'_>) -> Option<Installed> {
+        let folder = self.folder(*recipe);
         let text = fs::read(folder.join(MARKER)).ok()?;
         let installed = serde_json::from_slice::<Installed>(&text).ok()?;
         Some(Installed { folder, ..installed })
     }
 
-    /// Installs a subject, unless it is there already. `is_interrupted` is asked while commands run.
+    /// Installs something, unless it is there already. `is_interrupted` is asked while commands run.
     ///
     /// # Errors
     /// See [`InstallError`].
-    pub fn install(&self, entry: &Entry, is_interrupted: &mut dyn FnMut() -> bool) -> Result<Installed, InstallError> {
-        match self.find(entry) {
+    pub fn install<'a>(
+        &self,
+        what: impl Into<Recipe<'a>>,
+        is_interrupted: &mut dyn FnMut() -> bool,
+    ) -> Result<Installed, InstallError> {
+        let recipe = what.into();
+        match self.find(recipe) {
             Err(InstallError::NotInstalled { .. }) => {}
             found => return found,
         }
-        let folder = self.folder(entry);
+        let folder = self.folder(recipe);
         let cache = |source| InstallError::Cache { folder: folder.clone(), source };
         fs::create_dir_all(self.subjects()).map_err(cache)?;
         // Two labs that install the same wait for each other.
         let lock = File::create(folder.with_extension("lock")).map_err(cache)?;
         lock.lock().map_err(cache)?;
-        if let Some(installed) = self.installed(entry) {
+        if let Some(installed) = self.installed(&recipe) {
             return Ok(installed);
         }
         if folder.exists() {
@@ -163,16 +208,16 @@ impl Cache {
             fs::remove_dir_all(&folder).map_err(cache)?;
         }
         let begin = Instant::now();
-        write_files(entry, &folder).map_err(cache)?;
+        write_files(recipe.content, &folder).map_err(cache)?;
         let log = folder.join(LOG);
         let output = File::create(&log).map_err(cache)?;
-        for command in &entry.manifest.install {
-            run_command(&entry.manifest.name, command, &folder, &output, &log, is_interrupted)?;
+        for command in recipe.install {
+            run_command(recipe.name, command, &folder, &output, &log, is_interrupted)?;
         }
         let installed = Installed {
             bytes: size_of_folder(&folder).map_err(cache)?,
             folder: folder.clone(),
-            version: entry.manifest.version.clone(),
+            version: recipe.version.to_owned(),
             took_s: begin.elapsed().as_secs_f64(),
         };
         let text = serde_json::to_vec_pretty(&installed).map_err(io::Error::from).map_err(cache)?;
@@ -209,32 +254,33 @@ impl Cache {
 /// The first program, file or finding of a probe that a subject needs and this machine does not have. Probes are commands
 /// and take their time, mostly some tens of milliseconds each.
 pub fn missing_tool(entry: &Entry) -> Option<InstallError> {
-    missing_file(entry).or_else(|| missing_by_probe(entry))
+    let recipe = Recipe::from(entry);
+    missing_file(&recipe).or_else(|| missing_by_probe(&recipe))
 }
 
-fn missing_file(entry: &Entry) -> Option<InstallError> {
+fn missing_file(recipe: &Recipe<'_>) -> Option<InstallError> {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let is_on_path = |tool: &str| std::env::split_paths(&paths).any(|folder| folder.join(tool).is_file());
-    let Manifest { tools, files, .. } = &entry.manifest;
-    let tool = tools.iter().find(|tool| !is_on_path(tool)).map(|tool| missing(entry, tool, "on the PATH"));
-    let file = || files.iter().find(|file| !Path::new(file).is_file()).map(|file| missing(entry, file, "there"));
+    let Recipe { tools, files, .. } = recipe;
+    let tool = tools.iter().find(|tool| !is_on_path(tool)).map(|tool| missing(recipe, tool, "on the PATH"));
+    let file = || files.iter().find(|file| !Path::new(file).is_file()).map(|file| missing(recipe, file, "there"));
     tool.or_else(file)
 }
 
-fn missing_by_probe(entry: &Entry) -> Option<InstallError> {
-    let mut probes = entry.manifest.probes.iter();
+fn missing_by_probe(recipe: &Recipe<'_>) -> Option<InstallError> {
+    let mut probes = recipe.probes.iter();
     let failed = probes.find(|probe| !runtimes::succeeds(&probe.command, PROBE_TIMEOUT))?;
-    Some(missing(entry, &failed.what, "there"))
+    Some(missing(recipe, &failed.what, "there"))
 }
 
-fn missing(entry: &Entry, tool: &str, place: &'static str) -> InstallError {
-    let Manifest { name, hint, .. } = &entry.manifest;
-    InstallError::MissingTool { name: name.clone(), tool: tool.to_owned(), place, hint: hint.clone() }
+fn missing(recipe: &Recipe<'_>, tool: &str, place: &'static str) -> InstallError {
+    let (name, hint) = (recipe.name.to_owned(), recipe.hint.to_owned());
+    InstallError::MissingTool { name, tool: tool.to_owned(), place, hint }
 }
 
-fn write_files(entry: &Entry, folder: &Path) -> io::Result<()> {
+fn write_files(files: &[Content], folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
-    for (below, content) in &entry.files {
+    for (below, content) in files {
         let path = folder.join(below);
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;

@@ -19,7 +19,7 @@ pub mod leftovers;
 pub mod manifest;
 pub mod named;
 mod output;
-mod process;
+pub mod process;
 pub mod proxy;
 pub mod running;
 pub mod runtimes;

@@ -105,7 +105,7 @@ impl Named {
         if let (Server::Catalogued(entry, _), Some(endpoint)) = (&self.server, self.endpoint(transport))
             && let Some(scripts) = entry.manifest.page_scripts(endpoint)
         {
-            let folder = Cache::of_user().folder(entry);
+            let folder = Cache::of_user().folder(*entry);
             return Ok(Some(scripts.iter().map(|script| folder.join(script)).collect()));
         }
         let entries = catalogue().map_err(|error| error.to_string())?.entries();
@@ -181,7 +181,7 @@ impl Named {
     pub fn obstacle(&self, cache: &Cache, cores: usize) -> Option<String> {
         match &self.server {
             Server::Catalogued(entry, _) => {
-                let missing = || cache.find(entry).err().map(|error| error.to_string());
+                let missing = || cache.find(*entry).err().map(|error| error.to_string());
                 has_too_few_cores(&entry.manifest, cores).or_else(missing)
             }
             Server::External(external) => external.reach().err(),

@@ -25,6 +25,7 @@ pub mod gzip;
 pub mod http;
 pub mod lines;
 pub mod native;
+pub mod pieces;
 pub mod receipt;
 pub mod stamp;
 pub mod transport;

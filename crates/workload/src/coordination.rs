@@ -18,6 +18,8 @@ const MS: u64 = 1_000_000;
 const S: u64 = 1_000 * MS;
 /// Time for every loop to learn the phases before the first of them begins.
 const LEAD_NS: u64 = 20 * MS;
+/// The same with some on other machines, and time for what they say to come.
+const FAR_LEAD_NS: u64 = 200 * MS;
 /// How often a phase that waits for others is looked at, if nothing is heard.
 const WATCH_NS: u64 = 2 * MS;
 /// Longest time by which a silent subject prolongs the drain, ns: by then the lab has judged it.
@@ -26,10 +28,12 @@ const SILENT_DRAIN_NS: u64 = 30 * S;
 const QUIET_NS: u64 = S;
 /// Pings further apart, ms, say too little of a silence.
 const PINGS_HEARD_MS: u64 = 1_000;
-/// Time for a worker to get ready beyond the plan's own for connecting, ns, and beyond a browser's to start.
-const PREPARE_NS: u64 = 15 * S;
-/// Longest time between two words of a worker, ns, which speaks at least once a second.
-const WORD_NS: u64 = 10 * S;
+/// Time for a worker to get ready, ns: to start, and to learn the coordinator's clock. Who waits for more has more.
+const PREPARE_NS: u64 = 10 * S;
+/// Longest time between two words of a worker, ns, which speaks at least once a second: one that hangs is told within 10 s.
+const WORD_NS: u64 = 8 * S;
+/// Time for a worker to say what it measured, ns: up to 64 MiB.
+const RESULT_NS: u64 = 10 * S;
 /// Whoever was not asked for longer, ns, cannot tell who was silent meanwhile: the machine slept, or this process did.
 const ASKED_NS: u64 = 3 * S;
 
@@ -47,7 +51,8 @@ struct Worker {
     is_prepared: bool,
     state: WorkerState,
     heard_ns: u64,
-    part: Option<Box<Part>>,
+    /// Whether it has said what it measured.
+    has_told: bool,
     /// Seconds that it has told, and those that it says it has.
     seconds: usize,
     seconds_told: usize,
@@ -55,7 +60,7 @@ struct Worker {
 
 impl Worker {
     fn is_done(&self) -> bool {
-        self.part.is_some() && self.seconds >= self.seconds_told
+        self.has_told && self.seconds >= self.seconds_told
     }
 }
 
@@ -91,6 +96,9 @@ pub struct Coordinator {
     plan: Plan,
     roles: Roles,
     workers: Vec<Worker>,
+    /// What workers have said that they measured.
+    whole: Part,
+    lead_ns: u64,
     stage: Stage,
     begun_ns: u64,
     asked_ns: u64,
@@ -114,13 +122,15 @@ impl Coordinator {
             is_prepared: false,
             state: WorkerState::default(),
             heard_ns: now,
-            part: None,
+            has_told: false,
             seconds: 0,
             seconds_told: 0,
         };
         Self {
             outputs: segments.iter().enumerate().map(prepare).collect(),
             workers: segments.iter().map(worker).collect(),
+            whole: Part::default(),
+            lead_ns: LEAD_NS,
             stage: Stage::Preparing,
             begun_ns: now,
             asked_ns: now,
@@ -134,6 +144,11 @@ impl Coordinator {
             plan,
             roles,
         }
+    }
+
+    /// The same for workers on other machines.
+    pub fn with_workers_far_away(self) -> Self {
+        Self { lead_ns: FAR_LEAD_NS, ..self }
     }
 
     /// Whether the run has ended, one way or the other.
@@ -156,7 +171,12 @@ impl Coordinator {
                     self.seconds.push(second.summary());
                 }
             }
-            Message::Done { part, seconds } => (of.part, of.seconds_told) = (Some(part), seconds),
+            // Merged at once: a thousand parts would take some gigabytes.
+            Message::Done { part, seconds } if !of.has_told => {
+                (of.has_told, of.seconds_told) = (true, seconds);
+                self.whole.merge(*part);
+            }
+            Message::Done { .. } => {}
             Message::Failed { reason } => self.gone(worker, reason),
         }
     }
@@ -252,8 +272,15 @@ impl Coordinator {
             return self.enter(Phase::Connect, now);
         }
         let (begun_ns, own_ms) = (self.begun_ns, self.plan.phases.connect_ms + self.plan.clients_in.start_max_ms());
-        let within_ns = own_ms * MS + PREPARE_NS;
-        self.fail_if_silent(|worker| (!worker.is_prepared).then_some(begun_ns), within_ns, "did not get ready", now);
+        // All but whoever waits for the subject or for a browser have little to do.
+        let waits = |index: usize| self.plan.clients_in.is_browser() || (self.roles.feed.is_some() && index == 0);
+        let slow = self.workers.iter().enumerate().filter(|(_, worker)| !worker.is_prepared);
+        let mut within = slow.map(|(index, _)| (index, PREPARE_NS + if waits(index) { own_ms * MS } else { 0 }));
+        let late = within.find(|(_, within_ns)| now > begun_ns + within_ns);
+        if let Some((worker, within_ns)) = late {
+            let (workers, what, within_s) = (self.workers.len(), "did not get ready", within_ns / S);
+            self.fail(LoadError::Silent { worker, workers, what, within_s });
+        }
     }
 
     /// Waits until all are subscribed. Where a host's connections are limited, those who wait for one may never be: the
@@ -317,7 +344,7 @@ impl Coordinator {
         // Who ends the drain after a stall wants to know of losses alone.
         let longest = deadline + if self.plan.drain_stall_ms.is_none() { SILENT_DRAIN_NS } else { 0 };
         // Loops report once a turn, and an idle one turns every 5 ms.
-        let earliest = (begun_ns + LEAD_NS).min(deadline);
+        let earliest = (begun_ns + self.lead_ns).min(deadline);
         let moves = (all.load_published, all.load_delivered);
         let moved_ns = if moves == moved { moved_ns } else { now };
         let is_stalled = self.plan.drain_stall_ms.is_some_and(|stall_ms| now >= moved_ns + stall_ms * MS);
@@ -344,15 +371,15 @@ impl Coordinator {
             self.outputs.push_back(Output::Event(RunEvent::Done { result }));
         } else {
             let since_ns = |worker: &Worker| (!worker.is_done()).then_some(end_ns);
-            self.fail_if_silent(since_ns, WORD_NS, "did not say what it measured", now);
+            self.fail_if_silent(since_ns, RESULT_NS, "did not say what it measured", now);
         }
     }
 
     fn give_up(&mut self, since_ns: u64, connected: u32, has_prober: bool, now: u64) {
-        if !self.workers.iter().all(|worker| worker.part.is_some()) && now < since_ns + WORD_NS {
+        if !self.workers.iter().all(|worker| worker.has_told) && now < since_ns + RESULT_NS {
             return;
         }
-        let errors = self.merged().errors.into_sorted();
+        let errors = std::mem::take(&mut self.whole.errors).into_sorted();
         let error = errors
             .first()
             .map_or_else(|| "nothing arrived".to_owned(), |most| format!("{} ({} times)", most.error, most.count));
@@ -368,10 +395,10 @@ impl Coordinator {
     fn lead_ns(&self) -> u64 {
         let clients_in = self.plan.clients_in;
         if !clients_in.is_browser() || self.roles.payload.is_none() {
-            return LEAD_NS;
+            return self.lead_ns;
         }
         let every_ms = clients_in.report_every_ms();
-        LEAD_NS + 2 * MS * if clients_in.hidden { every_ms.max(1_000) } else { every_ms }
+        self.lead_ns + 2 * MS * if clients_in.hidden { every_ms.max(1_000) } else { every_ms }
     }
 
     /// Whether clients may have to wait for a connection for as long as others keep theirs.
@@ -440,14 +467,8 @@ impl Coordinator {
         self.silence.observe(now, activity, outstanding, |from_ns| timeline?.due_from(from_ns))
     }
 
-    fn merged(&mut self) -> Part {
-        let mut whole = Part::default();
-        self.workers.iter_mut().filter_map(|worker| worker.part.take()).for_each(|part| whole.merge(*part));
-        whole
-    }
-
     fn result(&mut self, end_ns: u64) -> LoadResult {
-        let mut whole = self.merged();
+        let mut whole = std::mem::take(&mut self.whole);
         while let Some((_, second)) = self.table.take_front() {
             self.seconds.push(second.summary());
         }

@@ -18,6 +18,8 @@ pub const MAX_TRACKED_PAIRS: u64 = 1 << 24;
 pub const MAX_PUBLICATIONS: u64 = 1 << 26;
 /// Most event loops in one worker.
 pub const MAX_LOOPS: u32 = 64;
+/// Most workers of a run. The lab hears all of them, some 4 KiB a second each.
+pub const MAX_WORKERS: u32 = 1_000;
 /// Most pages of a browser: 100 MiB or so each.
 pub const MAX_PAGES: u32 = 200;
 
@@ -182,8 +184,8 @@ pub enum BadPlan {
 /// See [`BadPlan`].
 pub(crate) fn check_plan(plan: &Plan) -> Result<(), BadPlan> {
     in_range("clients", u64::from(plan.clients), 1, u64::from(MAX_SOURCE))?;
-    in_range("loops", u64::from(plan.loops), 1, u64::from(MAX_LOOPS))?;
-    in_range("workers", u64::from(plan.workers), 1, u64::from(MAX_LOOPS))?;
+    in_range("workers", u64::from(plan.workers), 1, u64::from(MAX_WORKERS))?;
+    in_range("loops", u64::from(plan.loops), 1, u64::from(MAX_LOOPS * plan.workers))?;
     check_workers(plan)?;
     in_range("connect_rate", u64::from(plan.connect_rate), 1, u64::from(u32::MAX))?;
     if plan.transport.is_interval_driven() {

@@ -420,6 +420,10 @@ pub struct Second {
 mod tests {
     use super::*;
     use crate::busy::LoadThread;
+    use crate::messages::Message;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use pushlab_wire::pieces::{Cutter, PieceDecoder};
 
     /// A part in which nothing is as it is by default; numbers differ with the seed.
     fn part(seed: u64) -> Part {
@@ -511,6 +515,74 @@ mod tests {
         assert_eq!((of(None, &[20, 50, 40], true), of(Some(7), &[20, 50], true)), (Some(90), Some(77)));
         // The other worker has the coordinator's clock; or what is measured are round trips.
         assert_eq!((of(None, &[20], true), of(None, &[20], false)), (Some(20), None));
+    }
+
+    /// What clients of one worker, or of all, measured of these deliveries: publication, latency and client.
+    fn measured(deliveries: &[(u64, u64, u32)], is_own: impl Fn(u32) -> bool) -> Part {
+        let mut part = Part { ranks: Ranks::new(40), ..Part::default() };
+        for &(publication, latency_ns, client) in deliveries.iter().filter(|(_, _, client)| is_own(*client)) {
+            part.delivered += 1;
+            part.latency.record(latency_ns);
+            part.ranks.reached(publication, latency_ns);
+            part.bytes_whole.down.payload += latency_ns % 100;
+            part.errors.add(&format_args!("error {}", latency_ns % 3));
+            let second = BusiestSecond {
+                thread: LoadThread::Clients,
+                number: client,
+                from_ns: 0,
+                span_ns: 1_000_000_000,
+                cpu_ns: latency_ns % 1_000_000_000,
+            };
+            part.busiest = BusiestSecond::busier(part.busiest, Some(second));
+            part.deliveries.push(MarkedDelivery {
+                publisher: 0,
+                room: None,
+                sequence: publication as u32,
+                receiver: client,
+                intended_ns: 0,
+                receipt_ns: 0,
+                delivered_ns: latency_ns,
+            });
+        }
+        part
+    }
+
+    /// The way from a worker to its coordinator on another machine.
+    fn sent(part: Part, piece_bytes_max: usize) -> Part {
+        let message = serde_json::to_vec(&Message::Done { part: Box::new(part), seconds: 0 }).unwrap();
+        let (mut cutter, mut decoder) = (Cutter::new(1), PieceDecoder::default());
+        let pieces = cutter.cut(&message, piece_bytes_max).unwrap();
+        let came = pieces.iter().find_map(|piece| decoder.take(piece).unwrap()).unwrap();
+        match serde_json::from_slice(&came).unwrap() {
+            Message::Done { part, .. } => *part,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn what_workers_send_merges_to_what_one_would_have_measured(
+            deliveries in vec((0..40_u64, 1..2_000_000_000_u64, 0..1_000_u32), 0..200),
+            workers in 1..8_u32,
+            seed in any::<u64>(),
+            piece_bytes_max in 64..100_000_usize,
+        ) {
+            // Each part sees its deliveries in the order of time.
+            let mut deliveries = deliveries;
+            deliveries.sort_by_key(|(_, latency_ns, _)| *latency_ns);
+            let mut parts: Vec<Part> =
+                (0..workers).map(|worker| measured(&deliveries, |client| client % workers == worker)).collect();
+            fastrand::Rng::with_seed(seed).shuffle(&mut parts);
+            let [mut merged, mut alone] = [Part::default(), Part::default()];
+            parts.into_iter().for_each(|part| merged.merge(sent(part, piece_bytes_max)));
+            alone.merge(measured(&deliveries, |_| true));
+            let errors = [&mut merged, &mut alone].map(|part| std::mem::take(&mut part.errors).into_sorted());
+            let [merged, alone] = [merged, alone].map(|part| serde_json::to_value(part).unwrap());
+            prop_assert_eq!(merged, alone);
+            let [of_merged, of_alone] = errors.map(|errors| serde_json::to_value(errors).unwrap());
+            prop_assert_eq!(of_merged, of_alone);
+        }
     }
 
     #[test]

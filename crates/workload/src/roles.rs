@@ -109,7 +109,7 @@ impl Roles {
         roles.check_publications(plan)?;
         // A browser's clients have their sockets there.
         if !plan.clients_in.is_browser() {
-            let most = if is_shared { roles.loops } else { MAX_LOOPS.min(plan.clients) };
+            let most = if is_shared { roles.loops } else { (MAX_LOOPS * plan.workers).min(plan.clients) };
             roles.loops = roles.loops_within(plan, descriptors_max, most)?;
         }
         Ok(roles)

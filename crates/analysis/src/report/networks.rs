@@ -39,6 +39,7 @@ fn of_result(experiment: &Experiment, result: &ResultRuns) -> Vec<String> {
         (Some(network), _) if is_measured => Some(emulated(network, experiment, &result.runs)),
         (Some(network), _) => Some(network.to_owned()),
         (None, Some(subject)) => Some(format!("as it is ({subject})")),
+        (None, None) if !result.header.fleet.is_empty() => Some("as it is (fleet)".to_owned()),
         (None, None) => is_measured.then(|| "loopback".to_owned()),
     };
     used.into_values().filter_map(words).collect()
@@ -60,6 +61,7 @@ mod tests {
     use super::*;
     use crate::presets;
     use pushlab_experiment::Offer;
+    use pushlab_probe::machine::MachineFacts;
     use pushlab_wire::transport::Transport;
 
     fn runs(experiment: &Experiment) -> Vec<RunValues> {
@@ -83,6 +85,15 @@ mod tests {
         assert_eq!(told(&experiment, shuffled), ["local (nothing added)", four]);
         let only = runs(&experiment).into_iter().filter(|run| run.cell.network.as_deref() == Some("4g"));
         assert_eq!(told(&experiment, only.collect()), [four]);
+    }
+
+    #[test]
+    fn to_other_machines_the_network_is_as_it_is() {
+        let mut experiment = presets::load("bigestans-chat", None).unwrap();
+        experiment.networks.clear();
+        let mut result = presets::result(vec![experiment.clone()], runs(&experiment));
+        result.header.fleet.push(("elsewhere".to_owned(), MachineFacts::default()));
+        assert_eq!(networks(&experiment.name, &[result]), ["as it is (fleet)"]);
     }
 
     #[test]

@@ -68,6 +68,9 @@ pub fn run(args: &CapacityArgs) -> anyhow::Result<ExitCode> {
         Over::DeliveriesPerS => Sweep::DeliveriesPerS,
         Over::PayloadBytes => Sweep::PayloadBytes,
     };
+    args.measure.prepare(std::slice::from_ref(&experiment))?;
+    signals::block();
+    let workers = args.measure.workers(std::slice::from_ref(&experiment))?;
     let start = Start {
         name: format!("capacity-{}", experiment.name),
         seed: args.measure.seed,
@@ -76,9 +79,8 @@ pub fn run(args: &CapacityArgs) -> anyhow::Result<ExitCode> {
         out: args.measure.store.out.clone(),
         captures: args.measure.capture,
         left_out,
+        workers,
     };
-    args.measure.prepare(std::slice::from_ref(&experiment))?;
-    signals::block();
     let watchers = Watchers::of(&args.measure, &start.name, false)?;
     let mut progress = Progress::new(std::slice::from_ref(&experiment), args.measure.quiet);
     let search = Search { experiment, goal: args.goal.clone(), over, from: args.from, max: args.max };

@@ -6,6 +6,7 @@ pub mod capacity;
 pub mod console;
 pub mod doctor;
 mod facts;
+pub mod fleet;
 pub mod list;
 mod pages;
 pub mod results;

@@ -1,5 +1,6 @@
 //! `pushlab run`: experiments carried out.
 
+use super::fleet::{self, FleetArgs};
 use super::pages::{self, SiteArgs};
 use super::results::{Shown, StoreArgs};
 use crate::format::{FileArgs, FormatArgs};
@@ -11,11 +12,12 @@ use anyhow::Context as _;
 use clap::Args;
 use pushlab_analysis::report::Tally;
 use pushlab_analysis::report::{self, Asked, RunValues};
+use pushlab_bus::without_secrets;
 use pushlab_experiment::assertion::Assertion;
 use pushlab_experiment::{Experiment, NO_NETWORK};
 use pushlab_lab::experiments::LoadError;
 use pushlab_lab::planner::Planner;
-use pushlab_lab::{Campaign, Ended, Live, Observer, Start, experiments, leave_out_missing};
+use pushlab_lab::{Campaign, Ended, Live, Observer, Start, Workers, experiments, leave_out_missing};
 use pushlab_link::rights;
 use pushlab_report::{Agreement, LeftOut, Report};
 use pushlab_server::Server;
@@ -53,9 +55,11 @@ pub struct MeasureArgs {
     /// Event loops of the load; default: one for each of its cores, and more if the clients need them.
     #[arg(long, value_name = "N")]
     pub loops: Option<u32>,
-    /// Processes over which the load's event loops are spread.
+    /// Processes over which the load's event loops are spread; with --fleet, on as many machines.
     #[arg(long, value_name = "N")]
     pub workers: Option<u32>,
+    #[command(flatten)]
+    pub fleet: FleetArgs,
     /// Serve live figures to Prometheus at http://ADDRESS/metrics while the campaign lasts; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS")]
     pub metrics: Option<SocketAddr>,
@@ -239,6 +243,11 @@ impl MeasureArgs {
         Ok(())
     }
 
+    /// Where the load is to be. Call with signals blocked.
+    pub fn workers(&self, experiments: &[Experiment]) -> anyhow::Result<Workers> {
+        fleet::workers(&self.fleet, self.workers, self.quiet, experiments)
+    }
+
     /// Changes experiments as asked.
     pub fn apply(&self, experiments: &mut [Experiment]) -> anyhow::Result<()> {
         for experiment in experiments {
@@ -351,6 +360,7 @@ fn carry_out(
     measure.prepare(&experiments)?;
     signals::block();
     let watchers = Watchers::of(measure, &name, args.live_lines)?;
+    let workers = measure.workers(&experiments)?;
     let mut progress = Progress::new(&experiments, measure.quiet);
     let start = Start {
         name,
@@ -360,6 +370,7 @@ fn carry_out(
         out: measure.store.out.clone(),
         captures: measure.capture,
         left_out,
+        workers,
     };
     let mut campaign = Campaign::open(experiments, measure.store.open()?, start)?;
     let ended = watchers.watch(&mut progress, |observer| campaign.carry_out(observer))?;
@@ -388,8 +399,21 @@ pub fn code_of_end(ended: Ended) -> Option<ExitCode> {
     })
 }
 
-/// What was typed, so that it can be typed again.
+/// What was typed, so that it can be typed again: it is kept with the result, so what lets us in at a broker is left out.
 pub fn typed() -> Vec<String> {
-    let words = std::env::args().skip(1).filter(|word| word != "--live-lines");
-    std::iter::once("pushlab".to_owned()).chain(words).collect()
+    let mut words = vec!["pushlab".to_owned()];
+    let mut typed = std::env::args().skip(1).filter(|word| word != "--live-lines");
+    while let Some(word) = typed.next() {
+        match word.split_once('=') {
+            _ if word == "--token" => drop(typed.next()),
+            Some(("--token", _)) => {}
+            Some(("--fleet", address)) => words.push(format!("--fleet={}", without_secrets(address))),
+            _ if word == "--fleet" => {
+                words.push(word);
+                words.extend(typed.next().map(|address| without_secrets(&address)));
+            }
+            _ => words.push(word),
+        }
+    }
+    words
 }

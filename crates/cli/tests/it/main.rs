@@ -12,6 +12,8 @@ mod disk;
 mod errors;
 mod failures;
 mod faults;
+mod fleet;
+mod fleet_failures;
 mod formats;
 mod handover;
 mod kills;

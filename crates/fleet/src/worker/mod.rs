@@ -67,11 +67,16 @@ enum WorkerError {
 
 /// Reads orders from `input` and writes messages to `output`, a JSON text a line.
 ///
-/// The last line is `done` or `failed`; returns whether it was the former. When `input` ends, so does the worker.
+/// The last line is `done` or `failed`; returns whether it was the former. When `input` ends, so does the worker. The clock
+/// is steered after the coordinator's, unless they are one.
 ///
 /// # Errors
 /// When `output` cannot be written.
-pub fn serve(input: impl io::Read + Send + 'static, mut output: impl Write) -> io::Result<bool> {
+pub fn serve(
+    input: impl io::Read + Send + 'static,
+    mut output: impl Write,
+    clock: Option<&SteeredClock>,
+) -> io::Result<bool> {
     let (sender, orders) = mpsc::channel();
     std::thread::Builder::new().name("orders".into()).spawn(move || {
         for line in BufReader::new(input).lines() {
@@ -85,7 +90,7 @@ pub fn serve(input: impl io::Read + Send + 'static, mut output: impl Write) -> i
     })?;
     let mut broken = None;
     let mut is_done = false;
-    work(&orders, None, None, &mut |message| {
+    work(&orders, None, clock, &mut |message| {
         is_done |= matches!(message, Message::Done { .. });
         let written = serde_json::to_vec(&message).map_err(io::Error::from);
         let written = written.and_then(|mut line| {

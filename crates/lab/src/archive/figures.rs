@@ -184,6 +184,7 @@ mod tests {
             search: None,
             left_out: Vec::new(),
             machine: None,
+            fleet: Vec::new(),
         };
         let count = runs.len() as u32;
         let mut result = ResultRuns { tag: String::new(), header, known: BTreeMap::new(), runs };

@@ -192,6 +192,7 @@ fn header_of_values(store: &Store, experiment: store::Campaign) -> Result<Header
         runtimes: experiment.facts.iter().cloned().collect(),
         left_out: Vec::new(),
         machine: None,
+        fleet: Vec::new(),
         build: None,
     })
 }

@@ -103,6 +103,10 @@ impl Observer for Watched<'_> {
         self.next.recorded(record);
     }
 
+    fn waits(&mut self, line: &str) {
+        self.next.waits(line);
+    }
+
     fn is_interrupted(&mut self) -> bool {
         self.next.is_interrupted()
     }

@@ -2,12 +2,13 @@
 
 use super::{Done, Planned, Planner, numbered};
 use crate::checks::check_plans;
-use crate::pinning::Pinning;
 use pushlab_analysis::header::SearchHeader;
 use pushlab_analysis::report::RunValues;
+use pushlab_bus::Seats;
 use pushlab_experiment::assertion::{Assertion, Claim, Figure, Relation, Side};
 use pushlab_experiment::cell::Sweep;
 use pushlab_experiment::{Experiment, Written};
+use pushlab_probe::machine::Room;
 use pushlab_record::PlannedRun;
 use pushlab_record::measure::is_withheld;
 use pushlab_wire::transport::Transport;
@@ -207,7 +208,8 @@ pub struct CapacitySearch {
     limit: f64,
     transports: Vec<Transport>,
     seed: u64,
-    cores: usize,
+    seats: Seats,
+    room: Option<Room>,
 }
 
 /// How far a search is.
@@ -223,11 +225,11 @@ struct State {
 }
 
 impl CapacitySearch {
-    /// Looks a search over.
+    /// Looks a search over, for workers that have so much, and so much room if they are on this machine.
     ///
     /// # Errors
     /// See [`SearchError`].
-    pub fn new(search: &Search, seed: u64) -> Result<Self, SearchError> {
+    pub fn new(search: &Search, seats: Seats, room: Option<Room>, seed: u64) -> Result<Self, SearchError> {
         let goal = &search.goal;
         let Claim::Compares(relation @ (Relation::Less | Relation::Greater), Side::Number(limit)) = goal.claim else {
             return Err(SearchError::Goal(goal.to_string()));
@@ -247,10 +249,7 @@ impl CapacitySearch {
         }
         let transports = search.transports()?;
         let search = Search { experiment: search.narrowed()?, ..search.clone() };
-        // Cores that it cannot have are refused before a campaign begins.
-        let pinning = Pinning::for_experiments(std::slice::from_ref(&search.experiment));
-        let cores = pinning.map_or(1, |pinning| pinning.load.len());
-        Ok(Self { search, relation, limit, transports, seed, cores })
+        Ok(Self { search, relation, limit, transports, seed, seats, room })
     }
 
     /// What was found for each transport, as far as the search has come.
@@ -311,7 +310,7 @@ impl CapacitySearch {
     /// Whether a load can be run at all.
     fn check(&self, experiment: &Experiment) -> Result<(), String> {
         experiment.check("this load").map_err(|error| error.to_string())?;
-        check_plans(std::slice::from_ref(experiment), self.cores).map_err(|error| error.to_string())
+        check_plans(std::slice::from_ref(experiment), self.seats, self.room).map_err(|error| error.to_string())
     }
 
     fn judge(&self, runs: &[&RunValues]) -> Result<f64, Limit> {
@@ -405,6 +404,8 @@ impl Bracket {
 mod tests {
     use super::*;
 
+    const SEATS: Seats = Seats { cores: 1, descriptors: 20_000 };
+
     fn search_for(capacity: u32, from: u32, max: u32) -> (Bracket, u32) {
         let mut bracket = Bracket { from, max, met: None, limit: None };
         let mut tries = 0;
@@ -487,7 +488,7 @@ mod tests {
         let transports = vec![Transport::WebSocket, Transport::Sse, Transport::LongPolling];
         let search =
             search("p99() < 50 ms", |experiment| (experiment.transports, experiment.repeats) = (transports, 2));
-        CapacitySearch::new(&search, 5).unwrap()
+        CapacitySearch::new(&search, SEATS, None, 5).unwrap()
     }
 
     #[test]
@@ -533,7 +534,7 @@ mod tests {
     fn a_load_that_cannot_be_run_is_the_limit() {
         let mut search = search("p99(websocket) < 50 ms", |_| ());
         (search.from, search.max) = (4_000, 900_000);
-        let planner = CapacitySearch::new(&search, 1).unwrap();
+        let planner = CapacitySearch::new(&search, SEATS, None, 1).unwrap();
         let mut so_far = Vec::new();
         while let Some(block) = planner.block(&so_far) {
             so_far.extend(block.iter().map(|planned| measured(&planned.run, |_| u32::MAX)));

@@ -24,3 +24,11 @@ pub fn usable_cpus() -> Vec<Cpu> {
     };
     allowed_cores().unwrap_or_else(|_| vec![0]).into_iter().map(known).collect()
 }
+
+/// One CPU of each physical core, in the order of sockets.
+pub fn physical_cores(cpus: &[Cpu]) -> Vec<Cpu> {
+    let mut cores = cpus.to_vec();
+    cores.sort_unstable();
+    cores.dedup_by_key(|cpu| (cpu.package, cpu.core));
+    cores
+}

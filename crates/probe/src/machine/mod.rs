@@ -19,7 +19,7 @@ mod room;
 
 pub use activity::BusyProcess;
 pub use checks::{Check, Verdict, WATCH, checks};
-pub use cores::{Cpu, usable_cpus};
+pub use cores::{Cpu, physical_cores, usable_cpus};
 pub use room::Room;
 
 use crate::procfs::labelled;

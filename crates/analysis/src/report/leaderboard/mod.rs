@@ -268,6 +268,7 @@ mod tests {
             runtimes: BTreeMap::new(),
             left_out: vec![LeftOut { subject: "absent".to_owned(), reason: "java is missing".to_owned() }],
             machine: None,
+            fleet: Vec::new(),
         };
         ResultRuns { tag: String::new(), header, known: BTreeMap::new(), runs }
     }

@@ -1,0 +1,34 @@
+//! A fleet on many machines: its workers join at a NATS broker, and a lab finds them there.
+//!
+//! ```no_run
+//! use pushlab_bus::{Access, Address, Crew};
+//!
+//! let address = Address::parse("nats://broker.example.org")?;
+//! for worker in Crew::open(&address, &Access::default())?.list() {
+//!     println!("{}: {} cores", worker.name, worker.cores);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! From the bottom up: a [`Connection`] is a broker for threads that wait; [`pieces`](pushlab_wire::pieces) let messages
+//! of any length through, and show when one is lost; [`words`] is what labs and workers say, [`names`] where. On top, [`join`] is a worker,
+//! and [`Crew`] the lab's end, of which [`Joined`] is one run. [`Broker`] starts a broker.
+
+mod address;
+mod broker;
+mod child;
+mod connection;
+mod crew;
+mod heard;
+mod joined;
+mod joiner;
+pub mod names;
+mod roster;
+pub mod words;
+
+pub use address::{Access, Address, BadAddress, unique, without_secrets};
+pub use broker::{Broker, BrokerError};
+pub use connection::{BusError, Connection};
+pub use crew::{Crew, CrewError, Seats, Watcher, clock_of};
+pub use joined::Joined;
+pub use joiner::{Host, JoinConfig, host_name, join};

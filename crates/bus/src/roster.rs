@@ -1,0 +1,317 @@
+//! Who is there, which workers are this lab's, and what they say: a thread takes what comes, others wait for it.
+
+use crate::address::{Address, unique};
+use crate::connection::Connection;
+use crate::words::{BEAT, LabBeat, Presence, SILENCE_MAX, ToLab, ToWorker};
+use pushlab_wire::pieces::{Broken, Cutter, PieceDecoder};
+use serde_json::value::RawValue;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often it is looked who has fallen silent.
+pub const WATCH: Duration = Duration::from_millis(100);
+/// Time for workers to end the processes of a run; then they are killed there.
+const END_WITHIN: Duration = Duration::from_secs(4);
+/// Most workers that are known at a time, some 600 bytes each.
+const KNOWN_MAX: usize = 10_000;
+/// Whoever has not looked for longer cannot tell who was silent meanwhile: the machine slept, or this process did.
+const LOOKED_MAX: Duration = Duration::from_secs(3);
+
+/// What the lab's threads share.
+pub struct Shared {
+    /// Where the fleet meets.
+    pub address: Address,
+    /// The way there.
+    pub connection: Connection,
+    /// This lab's name among others.
+    pub id: String,
+    state: Mutex<State>,
+    /// Notified whenever something of it has.
+    pub changed: Condvar,
+}
+
+/// What is known by now.
+#[derive(Default)]
+pub struct State {
+    /// Everybody who has said who he is, by his id.
+    pub known: BTreeMap<String, Known>,
+    /// Streams to and from those that were asked.
+    links: BTreeMap<String, Link>,
+    /// This lab's workers, in the order of names, in which they host segments.
+    pub seats: Vec<String>,
+    /// The runs that go on.
+    pub runs: BTreeMap<u64, Run>,
+    /// What became of listeners that were asked for.
+    pub listeners: BTreeMap<u64, Result<(SocketAddr, i32), String>>,
+}
+
+/// A worker, whosever it is.
+pub struct Known {
+    /// What it is.
+    pub presence: Presence,
+    heard: Instant,
+}
+
+/// Streams to and from a worker.
+struct Link {
+    cutter: Cutter,
+    decoder: PieceDecoder,
+    /// When the streams began.
+    asked: Instant,
+}
+
+/// What one worker of a run says, or why it is gone. It is not read before it is wanted, since what a thousand workers
+/// measured takes little room as text and much otherwise.
+pub type Said = (usize, Result<Box<RawValue>, String>);
+
+/// A run that goes on.
+pub struct Run {
+    /// Its workers; `None` once one has ended or is lost, so that it is told once.
+    pub workers: Vec<Option<String>>,
+    /// Where what they say goes.
+    pub said: Sender<Said>,
+}
+
+/// What comes from the broker.
+pub enum Heard {
+    Presence(Box<Presence>),
+    Piece { worker: String, piece: Vec<u8> },
+    Over,
+}
+
+impl Shared {
+    /// Nobody is known yet.
+    pub fn new(address: Address, connection: Connection, id: String) -> Self {
+        Self { address, connection, id, state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// All of it, for as long as nobody else needs it.
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        // No step leaves anything half done.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells whoever listens.
+    pub fn publish(&self, subject: String, message: Vec<u8>) {
+        // That the broker is away shows by itself.
+        let _ = self.connection.publish(subject, message);
+    }
+
+    /// Tells one worker.
+    pub fn send(&self, state: &mut State, worker: &str, word: &ToWorker) {
+        let Some(link) = state.links.get_mut(worker) else { return };
+        let text = serde_json::to_vec(word).unwrap_or_default();
+        let subject = self.address.names.to_worker(worker, &self.id);
+        for piece in link.cutter.cut(&text, self.connection.message_bytes_max()).unwrap_or_default() {
+            self.publish(subject.clone(), piece);
+        }
+    }
+
+    /// Tells one worker of a run something.
+    pub fn tell(&self, worker: &str, word: &ToWorker) {
+        self.send(&mut self.state(), worker, word);
+    }
+
+    /// Asks as many free workers as are missing; gives the names of this lab's, and why others cannot be used.
+    pub fn reserve(
+        &self,
+        wanted: usize,
+        fits: &dyn Fn(&Presence) -> Result<(), String>,
+        unfit: &mut Vec<String>,
+    ) -> Vec<String> {
+        let mut state = self.state();
+        let name = |id| state.known.get(id).map(|known| known.presence.name.clone());
+        let names: Vec<String> = state.seats.iter().filter_map(name).collect();
+        let mut missing = wanted.saturating_sub(names.len());
+        let mut free: Vec<Presence> = Vec::new();
+        let seats: BTreeSet<&String> = state.seats.iter().collect();
+        for presence in state.known.values().map(|known| &known.presence).filter(|one| !seats.contains(&one.id)) {
+            let why = match &presence.lab {
+                Some(lab) if *lab != self.id => Err("is another lab's".to_owned()),
+                _ if presence.version != env!("CARGO_PKG_VERSION") => {
+                    Err(format!("has version {}, and this is {}", presence.version, env!("CARGO_PKG_VERSION")))
+                }
+                _ => fits(presence),
+            };
+            match why {
+                Ok(()) => free.push(presence.clone()),
+                Err(why) => unfit.push(format!("{} {why}", presence.name)),
+            }
+        }
+        free.sort_by(|one, other| (&one.name, &one.id).cmp(&(&other.name, &other.id)));
+        for Presence { id, .. } in free {
+            let is_asked = state.links.get(&id).is_some_and(|link| link.asked.elapsed() < SILENCE_MAX);
+            if missing == 0 {
+                break;
+            }
+            missing -= 1;
+            if !is_asked {
+                self.ask(&mut state, &id, &ToWorker::Reserve);
+            }
+        }
+        names
+    }
+
+    /// Begins new streams to and from a worker, with a word to it.
+    fn ask(&self, state: &mut State, worker: &str, word: &ToWorker) {
+        // Without a number of its own there is no stream, and it is asked again.
+        let Ok(stream) = unique() else { return };
+        let (cutter, decoder) = (Cutter::new(stream), PieceDecoder::default());
+        state.links.insert(worker.to_owned(), Link { cutter, decoder, asked: Instant::now() });
+        self.send(state, worker, word);
+    }
+
+    /// Takes what comes, until it is over.
+    pub fn route(&self, heard: &Receiver<Heard>) {
+        let (mut beat, mut looked) = (Instant::now(), Instant::now());
+        loop {
+            match heard.recv_timeout(WATCH) {
+                Ok(Heard::Over) => return,
+                Ok(Heard::Presence(presence)) => self.take_presence(*presence),
+                Ok(Heard::Piece { worker, piece }) => self.take_piece(&worker, &piece),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+            if beat.elapsed() >= BEAT && self.connection.away_for().is_none() {
+                beat = Instant::now();
+                let text = serde_json::to_vec(&LabBeat { lab: self.id.clone() }).unwrap_or_default();
+                self.publish(self.address.names.labs(), text);
+            }
+            if looked.elapsed() > LOOKED_MAX {
+                self.state().known.values_mut().for_each(|known| known.heard = Instant::now());
+            }
+            looked = Instant::now();
+            self.look_for_silence();
+        }
+    }
+
+    fn take_presence(&self, presence: Presence) {
+        let mut state = self.state();
+        let (id, lab) = (presence.id.clone(), presence.lab.clone());
+        if presence.leaves {
+            self.lose(&mut state, &id, "it has left");
+            state.known.remove(&id);
+        } else if state.known.len() < KNOWN_MAX || state.known.contains_key(&id) {
+            state.known.insert(id.clone(), Known { presence, heard: Instant::now() });
+            let is_own = lab.as_ref() == Some(&self.id);
+            let is_seat = state.seats.contains(&id);
+            // What it said before it heard the last word to it may still be under way.
+            let is_settled = state.links.get(&id).is_none_or(|link| link.asked.elapsed() > SILENCE_MAX);
+            if is_seat && !is_own && is_settled {
+                self.lose(&mut state, &id, "it gave the run up: it had not heard this lab, or lost what it was told");
+            } else if is_own && !is_seat && is_settled {
+                // It was given up, and lives.
+                self.ask(&mut state, &id, &ToWorker::Release);
+            }
+        }
+        self.changed.notify_all();
+    }
+
+    fn take_piece(&self, worker: &str, piece: &[u8]) {
+        let mut state = self.state();
+        let Some(link) = state.links.get_mut(worker) else { return };
+        let word = match link.decoder.take(piece) {
+            Ok(None) => return,
+            Ok(Some(message)) => serde_json::from_slice::<ToLab>(&message).map_err(|_| Broken::Foreign),
+            Err(broken) => Err(broken),
+        };
+        match word {
+            Ok(ToLab::Reserved) => {
+                if !state.seats.iter().any(|seat| seat == worker) {
+                    state.seats.push(worker.to_owned());
+                    let mut seats = std::mem::take(&mut state.seats);
+                    seats.sort_by_cached_key(|id| (state.name_of(id), id.clone()));
+                    state.seats = seats;
+                }
+            }
+            Ok(ToLab::Taken) => {}
+            Ok(ToLab::Listening { run, address, descriptor }) => {
+                state.listeners.insert(run, Ok((address, descriptor)));
+            }
+            Ok(ToLab::NotListening { run, why }) => drop(state.listeners.insert(run, Err(why))),
+            Ok(ToLab::Line { run, line }) => state.said(run, worker, Ok(line)),
+            Ok(ToLab::Ended { run, how }) => {
+                let how = format!("{}: {how}", state.name_of(worker));
+                state.ended(run, worker, &how);
+            }
+            Err(broken) => {
+                self.send(&mut state, worker, &ToWorker::Release);
+                self.lose(&mut state, worker, &broken.to_string());
+            }
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    fn look_for_silence(&self) {
+        let away = self.connection.away_for().filter(|away| *away > SILENCE_MAX);
+        let mut state = self.state();
+        let is_silent = |known: &Known| away.is_some() || known.heard.elapsed() > SILENCE_MAX;
+        let silent: Vec<String> =
+            state.known.iter().filter(|(_, known)| is_silent(known)).map(|(id, _)| id.clone()).collect();
+        if silent.is_empty() {
+            return;
+        }
+        let why = match away {
+            Some(away) => format!("the broker at {} has been away for {} s", self.address, away.as_secs()),
+            None => format!("it has said nothing for {} s", SILENCE_MAX.as_secs()),
+        };
+        for id in silent {
+            self.lose(&mut state, &id, &why);
+            state.known.remove(&id);
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// A worker is not this lab's any more; the runs that it had a part in learn why.
+    fn lose(&self, state: &mut State, id: &str, why: &str) {
+        let name = state.name_of(id);
+        state.seats.retain(|seat| seat != id);
+        state.links.remove(id);
+        let runs: Vec<u64> = state.runs.keys().copied().collect();
+        runs.into_iter().for_each(|run| state.ended(run, id, &format!("{name}: {why}")));
+    }
+
+    /// Ends what is left of a run, and waits until it has: the next run would measure what still goes on.
+    pub fn end(&self, run: u64) {
+        let mut state = self.state();
+        let left: Vec<String> =
+            state.runs.get(&run).into_iter().flat_map(|run| run.workers.iter().flatten().cloned()).collect();
+        left.iter().for_each(|worker| self.send(&mut state, worker, &ToWorker::End { run }));
+        let deadline = Instant::now() + END_WITHIN;
+        while state.goes_on(run) && Instant::now() < deadline {
+            state = self.changed.wait_timeout(state, WATCH).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.runs.remove(&run);
+        state.listeners.remove(&run);
+    }
+}
+
+impl State {
+    fn name_of(&self, id: &str) -> String {
+        self.known.get(id).map_or_else(|| id.to_owned(), |known| known.presence.name.clone())
+    }
+
+    /// Whether some worker has not said that its part of a run is over.
+    fn goes_on(&self, run: u64) -> bool {
+        self.runs.get(&run).is_some_and(|run| run.workers.iter().any(Option::is_some))
+    }
+
+    fn said(&mut self, run: u64, worker: &str, line: Result<Box<RawValue>, String>) {
+        let Some(run) = self.runs.get(&run) else { return };
+        if let Some(index) = run.workers.iter().position(|own| own.as_deref() == Some(worker)) {
+            // Nobody listens when the run is over already.
+            let _ = run.said.send((index, line));
+        }
+    }
+
+    /// A worker's part of a run is over. The coordinator knows what to think of that: of one that is done, nothing.
+    fn ended(&mut self, run: u64, worker: &str, how: &str) {
+        self.said(run, worker, Err(how.to_owned()));
+        let Some(run) = self.runs.get_mut(&run) else { return };
+        run.workers.iter_mut().filter(|own| own.as_deref() == Some(worker)).for_each(|own| *own = None);
+    }
+}

@@ -1,0 +1,134 @@
+//! What labs and workers say to each other, as JSON texts.
+//!
+//! A worker that has joined is a *seat*: it runs `pushlab worker` as a child for each run, and passes on, unread, the lines
+//! that this child and the lab's coordinator exchange ([`pushlab_workload::messages`]).
+
+use pushlab_probe::machine::MachineFacts;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+/// How often a worker says what it is, and a lab that it lives.
+pub const BEAT: Duration = Duration::from_secs(1);
+/// Who has said nothing for so long is taken for dead, by both sides: a failure is told within 10 s.
+pub const SILENCE_MAX: Duration = Duration::from_secs(5);
+
+/// What a worker that has joined is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Presence {
+    /// Its own, made when it joined.
+    pub id: String,
+    /// What people call it.
+    pub name: String,
+    /// Of this program.
+    pub version: String,
+    /// What its machine is.
+    pub machine: MachineFacts,
+    /// Physical cores that its loops may use.
+    pub cores: u32,
+    /// Descriptors that one of its loops may hold.
+    pub descriptors: u64,
+    /// Where others reach it.
+    pub address: IpAddr,
+    /// The lab that has it; `None` while it is free.
+    pub lab: Option<String>,
+    /// Whether this is the last of it.
+    pub leaves: bool,
+}
+
+/// What a lab tells a worker.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ToWorker {
+    /// Be this lab's alone, until it lets go or falls silent.
+    Reserve,
+    /// Open a listener for a back end.
+    Listen {
+        /// For which run.
+        run: u64,
+    },
+    /// Start a process for a run.
+    Start {
+        /// Which run.
+        run: u64,
+        /// Which boot of which machine the lab's clock is that of.
+        boot: String,
+    },
+    /// Give it a line: an order.
+    Line {
+        /// Which run's.
+        run: u64,
+        /// The order.
+        line: Box<RawValue>,
+    },
+    /// End it, and forget the run.
+    End {
+        /// Which run.
+        run: u64,
+    },
+    /// Be free again.
+    Release,
+}
+
+/// What a worker tells a lab.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ToLab {
+    /// It is this lab's now.
+    Reserved,
+    /// It is another's.
+    Taken,
+    /// The listener is there.
+    Listening {
+        /// For which run.
+        run: u64,
+        /// Where.
+        address: SocketAddr,
+        /// The descriptor by which the run's process inherits it.
+        descriptor: i32,
+    },
+    /// There is none.
+    NotListening {
+        /// For which run.
+        run: u64,
+        /// Why.
+        why: String,
+    },
+    /// The process has said a line: a message.
+    Line {
+        /// Which run's.
+        run: u64,
+        /// The message.
+        line: Box<RawValue>,
+    },
+    /// The process has ended; nothing follows of this run.
+    Ended {
+        /// Which run's.
+        run: u64,
+        /// How, and what it wrote to its standard error; what was not to be expected of it.
+        how: String,
+    },
+}
+
+/// That a lab lives.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct LabBeat {
+    /// Which.
+    pub lab: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_travels_as_it_is() {
+        let line = r#"{"message":"state","t_ns":1}"#;
+        let said = ToLab::Line { run: 7, line: RawValue::from_string(line.to_owned()).unwrap() };
+        let text = serde_json::to_string(&said).unwrap();
+        assert_eq!(text, format!(r#"{{"line":{{"run":7,"line":{line}}}}}"#));
+        let Ok(ToLab::Line { run: 7, line: same }) = serde_json::from_str(&text) else { panic!("{text}") };
+        assert_eq!(same.get(), line);
+    }
+}

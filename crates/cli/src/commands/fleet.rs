@@ -1,0 +1,195 @@
+//! `pushlab fleet`, and how other commands find a fleet.
+
+use crate::signals;
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use pushlab_bus::{Access, Address, Broker, Crew, Watcher, unique};
+use pushlab_experiment::Experiment;
+use pushlab_lab::{Workers, this_program};
+use pushlab_subjects::install::Cache;
+use pushlab_subjects::process::{Process, describe};
+use pushlab_wire::codes::ExitCode;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// How often the children are looked at.
+const WATCH: Duration = Duration::from_millis(100);
+/// Time for a worker to leave.
+const LEAVE_WITHIN: Duration = Duration::from_secs(3);
+/// The variable that holds the broker's token: unlike an argument, other users cannot see it.
+const TOKEN: &str = "PUSHLAB_FLEET_TOKEN";
+
+/// How a broker lets us in.
+#[derive(Debug, Args)]
+pub struct BrokerArgs {
+    /// Token that the fleet's broker asks for. Others on this machine can read arguments, but not the variable.
+    #[arg(long, value_name = "TOKEN", env = TOKEN, hide_env_values = true)]
+    token: Option<String>,
+    /// NATS credentials that the fleet's broker asks for: a file with a JWT and the seed of its key.
+    #[arg(long, value_name = "FILE")]
+    credentials: Option<PathBuf>,
+    /// Certificates of the authorities to believe of the fleet's broker, PEM, in place of the system's; requires TLS.
+    #[arg(long, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
+}
+
+impl BrokerArgs {
+    pub fn access(&self) -> Access {
+        let Self { token, credentials, tls_ca } = self;
+        Access { token: token.clone(), credentials: credentials.clone(), tls_ca: tls_ca.clone() }
+    }
+}
+
+/// The fleet that hosts the load.
+#[derive(Debug, Args)]
+pub struct FleetArgs {
+    /// Host the load on so many --workers that have joined the fleet at this broker, in place of processes of this
+    /// machine: nats://HOST[:PORT][/FLEET], or tls://… (docs/fleet.md).
+    #[arg(long, value_name = "URL", requires = "workers", value_parser = Address::parse)]
+    fleet: Option<Address>,
+    /// Where the fleet's workers reach the subject, which is started here; default: the address of the interface towards
+    /// the broker.
+    #[arg(long, value_name = "IP", requires = "fleet")]
+    subject_address: Option<Ipv4Addr>,
+    #[command(flatten)]
+    broker: BrokerArgs,
+}
+
+/// Whoever waits for workers at the terminal.
+struct Terminal {
+    is_quiet: bool,
+}
+
+impl Watcher for Terminal {
+    fn tell(&mut self, line: &str) {
+        if !self.is_quiet {
+            eprintln!("{line}");
+        }
+    }
+
+    fn is_interrupted(&mut self) -> bool {
+        signals::has_come()
+    }
+}
+
+/// Where the load of these experiments is to be: waits for so many workers of a fleet. Call with signals blocked.
+pub fn workers(
+    args: &FleetArgs,
+    wanted: Option<u32>,
+    is_quiet: bool,
+    experiments: &[Experiment],
+) -> anyhow::Result<Workers> {
+    let FleetArgs { fleet, subject_address, broker } = args;
+    let (Some(address), Some(wanted)) = (fleet, wanted) else { return Ok(Workers::Here) };
+    let mut terminal = Terminal { is_quiet };
+    let workers =
+        Workers::of_fleet(address, &broker.access(), wanted as usize, *subject_address, experiments, &mut terminal)?;
+    Ok(workers)
+}
+
+/// A fleet: workers on many machines that host the load of a lab.
+///
+/// Workers join it with `pushlab worker --join`, and `pushlab run --fleet` measures with them.
+#[derive(Debug, Args)]
+pub struct FleetCommands {
+    #[command(subcommand)]
+    command: FleetCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum FleetCommand {
+    /// Start a broker and some workers on this machine, to try a fleet out, until Ctrl-C. Installs the broker, a NATS
+    /// server, when it is started for the first time; that takes Go.
+    Up(UpArgs),
+    /// List the workers that have joined.
+    List {
+        /// The fleet's broker: nats://HOST[:PORT][/FLEET], or tls://….
+        #[arg(long, value_name = "URL", value_parser = Address::parse)]
+        fleet: Address,
+        #[command(flatten)]
+        broker: BrokerArgs,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+struct UpArgs {
+    /// Workers to start.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    workers: usize,
+    /// Where the broker is to listen; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4222")]
+    listen: SocketAddr,
+    /// Cores that the workers leave to the subject.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    spare_cores: usize,
+}
+
+pub fn run(args: &FleetCommands) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        FleetCommand::Up(args) => up(args),
+        FleetCommand::List { fleet, broker, json } => list(fleet, &broker.access(), *json),
+    }
+}
+
+fn up(args: &UpArgs) -> anyhow::Result<ExitCode> {
+    signals::block();
+    let installed = Broker::install(&Cache::of_user(), &mut signals::has_come)?;
+    let token = format!("{:016x}{:016x}", unique()?, unique()?);
+    let folder = std::env::temp_dir().join(format!("pushlab-broker-{}", std::process::id()));
+    let mut broker = Broker::start(&installed, args.listen, &token, folder)?;
+    let mut workers = Vec::new();
+    for number in 1..=args.workers {
+        let name = format!("worker-{number}");
+        let mut command = Command::new(this_program()?);
+        command.args(["worker", "--join", &format!("nats://{}", broker.address), "--name", &name]);
+        command.arg(format!("--spare-cores={}", args.spare_cores)).env(TOKEN, &token).stdin(Stdio::null());
+        let process = Process::start(&mut command, &[]).with_context(|| format!("cannot start {name}"))?;
+        workers.push((name, process));
+    }
+    println!("broker at {} (process {}); Ctrl-C ends it and its workers", broker.address, broker.id());
+    println!(
+        "measure with: pushlab run EXPERIMENT --fleet nats://{token}@{} --workers {}",
+        broker.address, args.workers
+    );
+    println!("join with:    pushlab worker --join nats://{token}@{}", broker.address);
+    while !signals::wait(WATCH) {
+        if let Some(why) = broker.death() {
+            anyhow::bail!(why);
+        }
+        workers.retain_mut(|(name, process)| {
+            let status = process.ended();
+            status.iter().for_each(|status| eprintln!("{name} ended with {}", describe(*status)));
+            status.is_none()
+        });
+    }
+    for (_, process) in workers {
+        process.stop(LEAVE_WITHIN);
+    }
+    broker.stop();
+    Ok(ExitCode::Ok)
+}
+
+fn list(address: &Address, access: &Access, json: bool) -> anyhow::Result<ExitCode> {
+    let there = Crew::open(address, access)?.list();
+    if json {
+        println!("{}", serde_json::to_string(&there)?);
+        return Ok(ExitCode::Ok);
+    }
+    if there.is_empty() {
+        eprintln!("no worker has joined; start one with `pushlab worker --join {address}`");
+    }
+    for worker in there {
+        let state = if worker.lab.is_some() { "taken" } else { "free" };
+        let machine = worker.machine.cpu_model.as_deref().unwrap_or(&worker.machine.architecture);
+        println!(
+            "{:<20} {state:<6} version {}, cores: {}, descriptors: {}, at {}, {machine}",
+            worker.name, worker.version, worker.cores, worker.descriptors, worker.address
+        );
+    }
+    Ok(ExitCode::Ok)
+}

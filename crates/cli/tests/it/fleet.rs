@@ -1,0 +1,152 @@
+//! Load on workers that have joined a fleet, of which all machines are this one.
+
+use crate::campaign::{Place, wait_for};
+use pushlab_os::process::{Signal, send};
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+/// A broker and its first workers; they end with it.
+pub struct Fleet<'a> {
+    place: &'a Place,
+    pub up: Child,
+    /// Where it meets, with its token.
+    pub url: String,
+    joined: Vec<Child>,
+}
+
+impl<'a> Fleet<'a> {
+    pub fn up(place: &'a Place, workers: usize) -> Self {
+        let mut command = place.pushlab(&["fleet", "up", "--listen", "127.0.0.1:0", "--workers", &workers.to_string()]);
+        let mut up = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(up.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let url = lines.find_map(|line| {
+            let (_, rest) = line.split_once("--fleet ")?;
+            Some(rest.split_whitespace().next().unwrap().to_owned())
+        });
+        // Read to the end: what cannot be printed would end it.
+        std::thread::spawn(move || lines.for_each(drop));
+        let fleet = Self { place, up, url: url.expect("it says where it is"), joined: Vec::new() };
+        fleet.await_workers(workers);
+        fleet
+    }
+
+    /// A further worker, of which `change` makes another one.
+    pub fn join(&mut self, name: &str, change: impl FnOnce(&mut Command)) -> u32 {
+        let mut command = self.place.pushlab(&["worker", "--join", &self.url, "--name", name]);
+        change(&mut command);
+        let child = command.stdout(Stdio::null()).spawn().unwrap();
+        let id = child.id();
+        self.joined.push(child);
+        wait_for("the worker to join", || self.list().iter().any(|worker| worker["name"] == name).then_some(()));
+        id
+    }
+
+    pub fn list(&self) -> Vec<Value> {
+        self.place.json(&["fleet", "list", "--fleet", &self.url, "--json"]).as_array().unwrap().clone()
+    }
+
+    pub fn await_workers(&self, free: usize) {
+        let is_free = |worker: &&Value| worker["lab"].is_null();
+        wait_for("free workers", || (self.list().iter().filter(is_free).count() == free).then_some(()));
+    }
+
+    /// Arguments of a run on so many workers.
+    pub fn arguments(&self, workers: &'a str) -> [&str; 4] {
+        ["--fleet", &self.url, "--workers", workers]
+    }
+}
+
+impl Drop for Fleet<'_> {
+    fn drop(&mut self) {
+        for child in self.joined.iter_mut().chain([&mut self.up]) {
+            // One that has ended is only waited for.
+            let _ = send(child.id(), Signal::INT);
+            let _ = child.wait();
+        }
+    }
+}
+
+fn count(run: &Value, name: &str) -> u64 {
+    run["counts"][name].as_u64().unwrap_or_else(|| panic!("{name}: {:#}", run["outcome"]))
+}
+
+#[test]
+fn workers_that_have_joined_measure_what_processes_of_this_machine_do() {
+    let place = Place::new("fleet");
+    let fleet = Fleet::up(&place, 3);
+    for (result, scenario) in [
+        "{ kind = \"feed\", interval_us = 5000, payload_bytes = 173 }",
+        "{ kind = \"chat\", interval_ms = 100, payload_bytes = 71 }",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        place.experiment(&[("clients", "[12]"), ("scenario", scenario)]);
+        let (report, code) = place.report(&[&["--quiet"], &fleet.arguments("3")[..]].concat());
+        assert_eq!(code, 0, "{report:#}");
+        let runs = place.exported(&(result + 1).to_string());
+        assert_eq!(runs.len(), 2);
+        for run in runs {
+            assert_eq!((count(&run, "delivered"), count(&run, "lost")), (count(&run, "expected"), 0), "{run:#}");
+            assert!(count(&run, "published") > 0);
+            assert_eq!(
+                (run["document"]["plan"]["workers"].as_u64(), run["document"]["plan"]["clients"].as_u64()),
+                (Some(3), Some(12))
+            );
+        }
+    }
+    fleet.await_workers(3);
+}
+
+#[test]
+fn a_worker_with_another_clock_measures_by_the_labs() {
+    let place = Place::new("fleet-clock");
+    let mut fleet = Fleet::up(&place, 1);
+    // Hours away, and faster than any quartz.
+    fleet.join("elsewhere", |command| {
+        command.env("PUSHLAB_FALSE_CLOCK", "9000000000000,200");
+    });
+    place.experiment(&[("clients", "[12]"), ("transports", "[\"websocket\"]")]);
+    let (report, code) = place.report(&[&["--quiet"], &fleet.arguments("2")[..]].concat());
+    assert_eq!(code, 0, "{report:#}");
+    let run = place.exported("1").remove(0);
+    assert_eq!((count(&run, "delivered"), count(&run, "lost")), (count(&run, "expected"), 0), "{run:#}");
+    let clocks = run["document"]["result"]["clocks"].as_array().unwrap_or_else(|| panic!("{run:#}"));
+    assert_eq!(clocks.len(), 1, "one clock is the machine's own");
+}
+
+#[test]
+fn what_needs_one_machine_is_refused_before_anything_starts() {
+    let place = Place::new("fleet-refused");
+    for (key, value, why) in [
+        ("networks", "[\"lan-100\"]", "networks are emulated between two sides of one machine"),
+        ("sockets", "{ tls = true }", "certificate"),
+    ] {
+        place.experiment(&[(key, value)]);
+        // Nobody listens there: what is wrong is said before anybody is asked.
+        let arguments = ["run", "experiment.toml", "--fleet", "nats://127.0.0.1:1", "--workers", "2"];
+        let (code, said) = place.fails(&arguments);
+        assert!(code == 3 && said.contains("cannot run over a fleet, because") && said.contains(why), "{code}: {said}");
+    }
+    place.experiment(&[]);
+    let (code, said) = place.fails(&["run", "experiment.toml", "--fleet", "nats://127.0.0.1:1", "--workers", "2"]);
+    assert!(code == 1 && said.contains("the broker at nats://127.0.0.1:1 cannot be reached"), "{code}: {said}");
+}
+
+#[test]
+fn nobody_without_the_token_is_let_in_and_no_result_keeps_it() {
+    let place = Place::new("fleet-token");
+    let fleet = Fleet::up(&place, 1);
+    let (token, address) = fleet.url.trim_start_matches("nats://").split_once('@').unwrap();
+    let bare = format!("nats://{address}");
+    let (code, said) = place.fails(&["fleet", "list", "--fleet", &bare]);
+    assert!(code == 1 && said.contains("--token"), "{code}: {said}");
+    place.experiment(&[("transports", "[\"websocket\"]")]);
+    place.json(&["run", "experiment.toml", "--json", "--fleet", &fleet.url, "--workers", "1"]);
+    place.json(&["run", "experiment.toml", "--json", "--fleet", &bare, "--token", token, "--workers", "1"]);
+    for result in ["1", "2"] {
+        let export = place.prints(&["export", result, "--format", "json"]);
+        assert!(!export.contains(token) && export.contains(&bare));
+    }
+}

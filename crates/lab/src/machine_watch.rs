@@ -1,0 +1,41 @@
+//! What is read of the machine when the phases of a run begin.
+
+use pushlab_probe::{MachineLoad, TcpActivity, kernel_memory_bytes};
+use pushlab_workload::plan::Phase;
+
+/// What the lab read of the machine at the phases of a run.
+#[derive(Default)]
+pub struct MachineWatch {
+    subject: Option<u32>,
+    tcp_before: Option<TcpActivity>,
+    /// What TCP did in the load and drain phases.
+    pub tcp: Option<TcpActivity>,
+    before_load: Option<MachineLoad>,
+    /// How busy it was in the load phase.
+    pub load: Option<MachineLoad>,
+    /// Memory of the kernel when everybody was connected.
+    pub kernel_idle_bytes: Option<u64>,
+}
+
+impl MachineWatch {
+    /// Of a run whose subject is this process, if it can be seen.
+    pub fn of(subject: Option<u32>) -> Self {
+        Self { subject, ..Self::default() }
+    }
+
+    /// A phase begins.
+    pub fn phase(&mut self, phase: Phase) {
+        match phase {
+            Phase::WarmUp => self.kernel_idle_bytes = kernel_memory_bytes(),
+            Phase::Load => {
+                self.before_load = MachineLoad::now();
+                self.tcp_before = self.subject.and_then(TcpActivity::of);
+            }
+            Phase::After => {
+                self.tcp = self.tcp_before.and_then(|then| Some(TcpActivity::of(self.subject?)?.since(then)))
+            }
+            Phase::Drain => self.load = self.before_load.and_then(|before| Some(MachineLoad::now()?.since(before))),
+            _ => {}
+        }
+    }
+}
