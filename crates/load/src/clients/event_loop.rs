@@ -216,11 +216,9 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
     /// Whether the run is over: answers that are under way are waited for, so that their bytes are counted at both
     /// ends of the network. A held poll is not under way.
     fn is_over(&self, now: u64) -> bool {
-        if now < self.marks.end_ns {
-            return false;
-        }
         let is_waiting = |client: &Client<R>| client.down.is_some() && client.receiver.is_waiting();
-        now >= self.marks.end_ns.saturating_add(LAST_ANSWERS_NS) || !self.clients.iter().any(is_waiting)
+        let is_late = now >= self.marks.end_ns.saturating_add(LAST_ANSWERS_NS);
+        now >= self.marks.end_ns && (is_late || !self.clients.iter().any(is_waiting))
     }
 
     /// Learns the phases once they are fixed.
@@ -273,10 +271,7 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
     }
 
     fn poll_due(&mut self, now: u64) {
-        if now >= self.marks.end_ns {
-            return;
-        }
-        let Some(mut turns) = self.poll_turns.take() else { return };
+        let Some(mut turns) = self.poll_turns.take_if(|_| now < self.marks.end_ns) else { return };
         while let Some(k) = turns.take_due(now) {
             let client = k % u64::from(self.config.clients) / u64::from(self.config.lanes);
             self.ask(client as usize, now);
@@ -315,9 +310,8 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         if now >= self.marks.end_ns {
             return tick;
         }
-        let warm_up = if self.has_started_loop { u64::MAX } else { self.marks.warm_up_ns.max(now) };
         let is_closed = matches!(self.config.traffic, Traffic::ClosedLoop | Traffic::Broadcasts);
-        let warm_up = if is_closed { warm_up } else { u64::MAX };
+        let warm_up = if is_closed && !self.has_started_loop { self.marks.warm_up_ns.max(now) } else { u64::MAX };
         let is_to_be_cut = self.config.return_over_ns.is_some() && !self.is_cut_off;
         let dues = [
             is_to_be_cut.then_some(self.marks.load_ns),
