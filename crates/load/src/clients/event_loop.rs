@@ -119,7 +119,9 @@ pub fn run<R: Receiver, P: Protocol>(config: LoopConfig, state: Arc<RunState>) -
             this.count_all_tls();
             return Ok(this.finish());
         }
-        if this.config.gather_ns > 0 && this.again.is_empty() && events.iter().any(|event| event.token() != TIMER) {
+        // While clients connect, the wait would count as part of that.
+        let is_gathering = this.config.gather_ns > 0 && this.marks.load_ns < u64::MAX && this.again.is_empty();
+        if is_gathering && events.iter().any(|event| event.token() != TIMER) {
             sleep_until((begun_ns + this.config.gather_ns).min(this.next_wake()));
         }
     }
@@ -265,9 +267,7 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         self.poll_due(now);
         self.start_closed_loop(now);
         self.keep_publishing(now);
-        if self.hosts.is_some() {
-            self.serve_hosts(now);
-        }
+        self.serve_hosts(now);
     }
 
     fn poll_due(&mut self, now: u64) {
