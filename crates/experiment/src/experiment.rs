@@ -422,7 +422,8 @@ mod tests {
         };
         // Two subjects, transports, numbers of clients, rates and sizes.
         assert_eq!(of("headers = \"browser\"").len(), 32);
-        let parts: [(&str, fn(&Cell) -> bool); 5] = [
+        type IsMeant = fn(&Cell) -> bool;
+        let parts: [(&str, IsMeant); 5] = [
             ("subjects = [\"other\"]", |cell| cell.subject == "other"),
             ("transports = [\"sse\"]", |cell| cell.transport == Transport::Sse),
             ("clients = [2]", |cell| cell.clients == 2),

@@ -63,12 +63,7 @@ pub fn check_clients(clients: u32, transport: Transport) -> Result<Vec<Check>, S
 
 /// Refuses a cell that cannot be run with what the load has at its disposal, and so much room on the machine; `None` where
 /// the clients are elsewhere.
-pub(crate) fn check_cell(
-    experiment: &Experiment,
-    cell: Cell,
-    seats: Seats,
-    room: Option<&Room>,
-) -> Result<(), Unfit> {
+pub(crate) fn check_cell(experiment: &Experiment, cell: Cell, seats: Seats, room: Option<&Room>) -> Result<(), Unfit> {
     let is_browser = experiment.clients_in.is_browser();
     let (needs, server) = needs(experiment, cell, seats)?;
     // What a browser takes is not known here, and beside it the rest is little.

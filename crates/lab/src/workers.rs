@@ -180,7 +180,8 @@ impl Workers {
         // What else could be wrong with the plans has been looked at.
         let fits = |presence: &Presence| {
             let seats = Seats { cores: presence.cores, descriptors: presence.descriptors };
-            check_plans(experiments, seats, None).map_err(|error| format!("has {} descriptors: {error}", seats.descriptors))
+            check_plans(experiments, seats, None)
+                .map_err(|error| format!("has {} descriptors: {error}", seats.descriptors))
         };
         crew.gather(wanted, GATHER_WITHIN, &fits, watcher)?;
         Ok(Self::Joined(Arc::new(Joined { crew, wanted, subject_address })))

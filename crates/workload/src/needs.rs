@@ -1,7 +1,7 @@
 //! What a run's clients need of a machine, so that one that cannot be is refused before anybody waits for it.
 //!
-//! Memory is computed from what silent clients, and clients in ten rooms each, were measured to take: docs/server.md has
-//! the figures. It is what stands before anything is sent; buffers of slow subscribers have limits of their own.
+//! Memory is computed from what silent clients, and clients in ten rooms each, were measured to take: docs/experiments.md
+//! has the figures. It is what stands before anything is sent; buffers of slow subscribers have limits of their own.
 
 use crate::plan::{CLIENTS_PER_SOURCE, Plan, Sources};
 use crate::plan_checks::BadPlan;
@@ -16,7 +16,7 @@ pub const REQUESTS_LOAD_BYTES: u64 = 760;
 /// Memory of our server for each connection, bytes.
 pub const CONNECTION_SERVER_BYTES: u64 = 260;
 /// Memory of our server for each place of a client in a room, bytes.
-pub const PLACE_SERVER_BYTES: u64 = 150;
+pub const PLACE_SERVER_BYTES: u64 = 120;
 /// Memory of the load for each place of a client in a room, bytes: who is where, and what was seen there.
 pub const PLACE_LOAD_BYTES: u64 = 32;
 /// Memory of either side without any clients, bytes.

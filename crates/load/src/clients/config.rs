@@ -47,8 +47,7 @@ pub struct LoopConfig {
     pub poll_phase_ns: u64,
     /// Seed of masks, keys and back-off.
     pub seed: u64,
-    /// Least time between the beginnings of two turns that bring something, ns: for loops that share a core. What comes
-    /// within it is read together.
+    /// Least time between the beginnings of two turns that bring something, ns, so that what comes within it is read at once.
     pub gather_ns: u64,
     /// Busy-wait added to every turn, ns.
     pub injected_delay_ns: u64,

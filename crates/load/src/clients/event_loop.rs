@@ -120,7 +120,9 @@ pub fn run<R: Receiver, P: Protocol>(config: LoopConfig, state: Arc<RunState>) -
             this.count_all_tls();
             return Ok(this.finish());
         }
-        if this.config.gather_ns > 0 && this.again.is_empty() && events.iter().any(|event| event.token() != TIMER) {
+        // While clients connect, the wait would count as part of that.
+        let is_gathering = this.config.gather_ns > 0 && this.marks.load_ns < u64::MAX && this.again.is_empty();
+        if is_gathering && events.iter().any(|event| event.token() != TIMER) {
             sleep_until((begun_ns + this.config.gather_ns).min(this.next_wake()));
         }
     }
@@ -217,11 +219,9 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
     /// Whether the run is over: answers that are under way are waited for, so that their bytes are counted at both
     /// ends of the network. A held poll is not under way.
     fn is_over(&self, now: u64) -> bool {
-        if now < self.marks.end_ns {
-            return false;
-        }
         let is_waiting = |client: &Client<R>| client.down.is_some() && client.receiver.is_waiting();
-        now >= self.marks.end_ns.saturating_add(LAST_ANSWERS_NS) || !self.clients.iter().any(is_waiting)
+        let is_late = now >= self.marks.end_ns.saturating_add(LAST_ANSWERS_NS);
+        now >= self.marks.end_ns && (is_late || !self.clients.iter().any(is_waiting))
     }
 
     /// Learns the phases once they are fixed.
@@ -263,16 +263,11 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         self.poll_due(now);
         self.start_closed_loop(now);
         self.keep_publishing(now);
-        if self.hosts.is_some() {
-            self.serve_hosts(now);
-        }
+        self.serve_hosts(now);
     }
 
     fn poll_due(&mut self, now: u64) {
-        if now >= self.marks.end_ns {
-            return;
-        }
-        let Some(mut turns) = self.poll_turns.take() else { return };
+        let Some(mut turns) = self.poll_turns.take_if(|_| now < self.marks.end_ns) else { return };
         while let Some(k) = turns.take_due(now) {
             let client = k % u64::from(self.config.clients) / u64::from(self.config.lanes);
             self.ask(client as usize, now);
@@ -312,9 +307,8 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         if now >= self.marks.end_ns {
             return tick;
         }
-        let warm_up = if self.has_started_loop { u64::MAX } else { self.marks.warm_up_ns.max(now) };
         let is_closed = matches!(self.config.traffic, Traffic::ClosedLoop | Traffic::Broadcasts);
-        let warm_up = if is_closed { warm_up } else { u64::MAX };
+        let warm_up = if is_closed && !self.has_started_loop { self.marks.warm_up_ns.max(now) } else { u64::MAX };
         let dues = [
             self.is_to_be_cut.then_some(self.marks.load_ns),
             self.connect_turns.due_ns(),
