@@ -6,7 +6,8 @@ use pushlab_workload::plan::Phase;
 /// What the lab read of the machine at the phases of a run.
 #[derive(Default)]
 pub struct MachineWatch {
-    subject: Option<u32>,
+    /// The subject's process, if it can be seen: another one after a restart.
+    pub subject: Option<u32>,
     tcp_before: Option<TcpActivity>,
     /// What TCP did in the load and drain phases.
     pub tcp: Option<TcpActivity>,
