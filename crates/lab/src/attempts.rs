@@ -4,7 +4,8 @@
 //! choose results. Every try is kept, with its reason. A run whose limit was the load in a closed loop is not tried
 //! again: it was the subject that was fast.
 
-use crate::run::{Executed, RunObserver, execute};
+use crate::observer::RunObserver;
+use crate::run::{Executed, execute};
 use crate::side_by_side::{Member, execute_together};
 use crate::standing::Standing;
 use crate::workplace::Workplace;

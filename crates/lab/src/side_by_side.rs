@@ -1,9 +1,10 @@
 //! Runs that go side by side, each in a thread of its own.
 
 use crate::meeting::{Beside, Meeting};
+use crate::observer::RunObserver;
 use crate::planner::Side;
 use crate::probes::Usage;
-use crate::run::{Executed, RunObserver, execute};
+use crate::run::{Executed, execute};
 use crate::standing::Standing;
 use crate::workplace::Workplace;
 use pushlab_experiment::Experiment;

@@ -288,7 +288,7 @@ impl Coordinator {
     fn wait_for_clients(&mut self, now: u64) {
         let all = self.sum();
         let deadline = self.origin_ns + self.plan.phases.connect_ms * MS;
-        let has_prober = self.plan.prober.is_none() || self.workers.iter().any(|worker| worker.state.has_prober);
+        let has_prober = self.plan.prober.is_none() || all.has_prober;
         let has_instruments = all.instruments >= self.roles.instruments();
         let is_late = now >= deadline;
         let is_enough = is_late && self.may_starve() && all.subscribed > 0;
@@ -408,21 +408,7 @@ impl Coordinator {
 
     /// How far all workers together are.
     fn sum(&self) -> WorkerState {
-        let mut all = WorkerState::default();
-        for WorkerState { subscribed, held_back, instruments, unanswered, published, delivered, .. } in
-            self.workers.iter().map(|worker| worker.state)
-        {
-            all.subscribed += subscribed;
-            all.held_back += held_back;
-            all.instruments += instruments;
-            all.unanswered += unanswered;
-            all.published += published;
-            all.delivered += delivered;
-        }
-        all.load_published = self.workers.iter().map(|worker| worker.state.load_published).sum();
-        all.load_delivered = self.workers.iter().map(|worker| worker.state.load_delivered).sum();
-        all.load_gone = self.workers.iter().map(|worker| worker.state.load_gone).sum();
-        all
+        self.workers.iter().map(|worker| worker.state).sum()
     }
 
     fn progress(&mut self, now: u64) -> Progress {

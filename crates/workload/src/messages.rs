@@ -5,6 +5,7 @@ use crate::result::{LoadResult, Part};
 use crate::seconds::SecondPart;
 use crate::segment::Segment;
 use serde::{Deserialize, Serialize};
+use std::iter::Sum;
 
 /// What a worker is told: a JSON text a line. Instants are on the worker's monotonic clock.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -96,6 +97,25 @@ impl WorkerState {
     /// Whether anything but the time differs.
     pub fn differs(&self, other: &Self) -> bool {
         Self { t_ns: other.t_ns, ..*self } != *other
+    }
+}
+
+/// How far several workers together are.
+impl Sum for WorkerState {
+    fn sum<I: Iterator<Item = Self>>(states: I) -> Self {
+        states.fold(Self::default(), |all, own| Self {
+            t_ns: all.t_ns.max(own.t_ns),
+            subscribed: all.subscribed + own.subscribed,
+            held_back: all.held_back + own.held_back,
+            instruments: all.instruments + own.instruments,
+            has_prober: all.has_prober || own.has_prober,
+            unanswered: all.unanswered + own.unanswered,
+            published: all.published + own.published,
+            delivered: all.delivered + own.delivered,
+            load_published: all.load_published + own.load_published,
+            load_delivered: all.load_delivered + own.load_delivered,
+            load_gone: all.load_gone + own.load_gone,
+        })
     }
 }
 
