@@ -28,9 +28,7 @@ pub enum TokenError {
     #[error("the server has no key with the token's algorithm and key ID")]
     UnknownKey,
     /// More keys might have signed it than are tried.
-    #[error(
-        "the token does not say by which key it was signed (kid): at most {MAX_TRIED_KEYS} are tried, and more would fit"
-    )]
+    #[error("the token does not say which key signed it (kid): at most {MAX_TRIED_KEYS} are tried, and more would fit")]
     TooManyKeys,
     /// Not signed by one of the keys.
     #[error("the token's signature is wrong")]

@@ -146,7 +146,7 @@ impl Header {
         let subjects = |header: &Self| (header.versions.clone(), header.runtimes.clone());
         let differs = [
             ("build", build(self) != build(other)),
-            ("number of workers elsewhere", self.fleet.len() != other.fleet.len()),
+            ("number of workers on other machines", self.fleet.len() != other.fleet.len()),
             ("cores", is_same_machine && cores(self) != cores(other)),
             ("limits", is_same_machine && limits(own) != limits(its)),
             ("versions of the subjects", subjects(self) != subjects(other)),

@@ -48,7 +48,9 @@ pub struct Access {
 
 /// An address of no broker.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no address of a broker: {why}; write nats://HOST[:PORT][/FLEET] or tls://HOST[:PORT][/FLEET]")]
+#[error(
+    "{text:?} is not the address of a broker: {why}; write nats://HOST[:PORT][/FLEET] or tls://HOST[:PORT][/FLEET]"
+)]
 pub struct BadAddress {
     /// What was given, without what may be secret in it.
     pub text: String,
@@ -67,7 +69,7 @@ impl Address {
         let has_tls = match url.scheme() {
             "nats" => false,
             "tls" => true,
-            _ => return Err(bad("its scheme is not nats or tls")),
+            _ => return Err(bad("its scheme is neither nats nor tls")),
         };
         let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| bad("it names no host"))?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
@@ -75,7 +77,7 @@ impl Address {
             return Err(bad("nothing may follow the fleet"));
         }
         let fleet = Some(url.path().trim_matches('/')).filter(|path| !path.is_empty()).unwrap_or(USUAL_FLEET);
-        let why = "a fleet's name is of letters, digits, - and _, at most 64";
+        let why = "a fleet's name has only letters, digits, - and _, at most 64";
         let names = Names::of(fleet).ok_or_else(|| bad(why))?;
         let entry = match (url.username(), url.password()) {
             ("", None) => Entry::Nobody,

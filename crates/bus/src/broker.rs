@@ -118,7 +118,7 @@ impl Broker {
             }
             std::thread::sleep(WATCH);
         }
-        Err(format!("nobody took a connection within {READY_WITHIN:?}"))
+        Err(format!("it accepted no connection within {READY_WITHIN:?}"))
     }
 
     /// Process id.

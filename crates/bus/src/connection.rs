@@ -53,7 +53,7 @@ pub enum BusError {
         source: io::Error,
     },
     /// A message could not be sent.
-    #[error("the broker at {address} takes no message: {why}")]
+    #[error("cannot send to the broker at {address}: {why}")]
     Unsent {
         /// Where.
         address: String,
@@ -120,7 +120,7 @@ impl Connection {
         let why = match sent {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(error)) => error.to_string(),
-            Err(_) => format!("more waits to be sent than leaves within {SEND_WITHIN:?}"),
+            Err(_) => format!("what waited to be sent did not leave within {SEND_WITHIN:?}"),
         };
         Err(BusError::Unsent { address: self.address.to_string(), why })
     }

@@ -71,7 +71,7 @@ pub enum CrewError {
     #[error(transparent)]
     Bus(#[from] BusError),
     /// Whoever waited does not want to any more.
-    #[error("interrupted while workers were waited for")]
+    #[error("interrupted while waiting for workers")]
     Interrupted,
 }
 

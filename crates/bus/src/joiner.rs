@@ -225,7 +225,7 @@ impl<'a> Joiner<'a> {
             Heard::Line { run, .. } if self.runs.get(&run).is_none_or(Child::is_ending) => {}
             Heard::Line { run, line } => match RawValue::from_string(line) {
                 Ok(line) => self.say_to_lab(&ToLab::Line { run, line }),
-                Err(error) => self.end_run(run, &format!("its process said no JSON: {error}")),
+                Err(error) => self.end_run(run, &format!("its process wrote invalid JSON: {error}")),
             },
             Heard::Ended { run, errors } => {
                 if let Some(mut child) = self.runs.remove(&run) {
@@ -288,7 +288,7 @@ impl<'a> Joiner<'a> {
                 let command = (self.config.host)(lab, boot == boot_id());
                 let started = match self.runs.len() < RUNS_MAX {
                     true => Child::start(command, &self.cores, listener, run, &self.events),
-                    false => Err(io::Error::other(format!("{RUNS_MAX} runs go on already"))),
+                    false => Err(io::Error::other(format!("it already hosts {RUNS_MAX} runs"))),
                 };
                 match started {
                     Ok(child) => drop(self.runs.insert(run, child)),

@@ -200,7 +200,7 @@ impl Shared {
             // What it said before it heard the last word to it may still be under way.
             let is_settled = state.links.get(&id).is_none_or(|link| link.asked.elapsed() > SILENCE_MAX);
             if is_seat && !is_own && is_settled {
-                self.lose(&mut state, &id, "it gave the run up: it had not heard this lab, or lost what it was told");
+                self.lose(&mut state, &id, "it gave up the run: it had not heard from this lab, or missed a message");
             } else if is_own && !is_seat && is_settled {
                 // It was given up, and lives.
                 self.ask(&mut state, &id, &ToWorker::Release);

@@ -100,7 +100,7 @@ impl Experiment {
                 ("payload_bytes", beyond(&variant.payload_bytes, &self.payload_bytes)),
             ] {
                 if let Some(value) = unknown {
-                    return Err(format!("variant {}: {value} is none of the experiment's {what}", variant.name));
+                    return Err(format!("variant {}: {value} is not one of the experiment's {what}", variant.name));
                 }
             }
         }

@@ -440,7 +440,7 @@ mod tests {
         );
         assert!(of("subjects = [\"gone\"]").is_empty(), "--subject may have taken it out");
         let refused = read("clients = [3]").unwrap_err();
-        assert!(refused.contains("variant part: 3 is none of the experiment's clients"), "{refused}");
+        assert!(refused.contains("variant part: 3 is not one of the experiment's clients"), "{refused}");
     }
 
     #[test]

@@ -181,7 +181,7 @@ macro_rules! for_each_metric {
             cpu_per_publication "CPU time per publication", "µs", Lower,
                 "server's CPU time of load and drain over the publications of the load: receiving them, and delivering them if there is anybody";
             cpu_per_client "CPU time per client", "µs/s", Lower,
-                "server's CPU time in a second of the load phase over the number of clients";
+                "server's CPU time per second of the load phase, divided by the number of clients";
             memory "Server memory, highest", "MiB", Lower, "resident, highest of load and drain";
             memory_idle "Server memory when idle", "MiB", Lower, "resident, everybody connected and silent";
             memory_loaded "Server memory at the end of the load", "MiB", Lower, "resident, as the load ends";
@@ -195,9 +195,9 @@ macro_rules! for_each_metric {
             memory_kernel "Kernel memory of connections", "MiB", Lower,
                 "growth of slab, page tables, stacks and socket buffers of the machine with all clients connected: both ends";
             delivered "Deliveries", "/s", Higher, "per second, received and checked by the clients";
-            back_median "Back, median", "ms", Lower,
+            back_median "Time to come back, median", "ms", Lower,
                 "of a storm: from when clients may come back until half of them are subscribed again";
-            back_p99 "Back, p99", "ms", Lower, "of a storm: until 99 % of the clients are subscribed again";
+            back_p99 "Time to come back, p99", "ms", Lower, "of a storm: until 99 % of the clients are subscribed again";
             caught_up_median "Caught up, median", "ms", Lower,
                 "of a storm: from when clients may come back until half of them have what they missed";
             caught_up_p99 "Caught up, p99", "ms", Lower, "of a storm: until 99 % of the clients have what they missed";
@@ -207,7 +207,7 @@ macro_rules! for_each_metric {
                 "deliveries of the load phase that never came; in a storm without those to clients that were told of a gap";
             doubled "Doubled", "", Lower, "deliveries of the load phase that came again, and in a storm of earlier ones";
             told_when "Clients told when to come back", "", Neither,
-                "of a storm: clients that the server told, as it ended, after how long to come back; they obeyed";
+                "of a storm: clients that the server told, as it ended, how long to wait before they come back; they obeyed";
             gaps_told "Clients told of a gap", "", Lower, "of a storm: clients that were told, when they came back, that messages are gone";
             recovered_falsely "False recoveries", "", Lower,
                 "of a storm: clients that were subscribed again and told of no gap, though messages never came to them";
@@ -216,7 +216,7 @@ macro_rules! for_each_metric {
                 "of the publications of the load phase, what reached its receivers before the drain ended";
             published "Publications", "/s", Higher, "per second, sent by clients, the back end or the feeder";
             upstream_share "Share of messages from clients", "%", Neither,
-                "of a feed beside which clients publish: of all messages that they send and receive in the load phase, those that they send";
+                "of a feed in which clients publish too: of all messages that clients send and receive in the load phase, those that they send";
             server_received "Publications at the server", "/s", Higher, "per second, by the server's own count";
             server_sent "Deliveries from the server", "/s", Higher, "per second, by the server's own count";
             bytes_per_delivery "Bytes per delivery", "B", Lower, "received by clients, transport framing and HTTP heads included";
@@ -227,7 +227,7 @@ macro_rules! for_each_metric {
             traffic_per_delivery "Traffic per delivery", "B", Lower,
                 "bytes that clients received and sent per delivery, the publication's own included";
             bytes_per_client "Bytes per client", "B/s", Lower,
-                "bytes that clients sent and received in a second of the load phase over their number, HTTP heads and framing included";
+                "bytes that clients sent and received per second of the load phase, divided by their number, HTTP heads and framing included";
             bytes_server "Bytes at the server per delivery", "B", Lower,
                 "read and written by the server per delivery, by its own count: for native clients and browsers alike, with the traffic of prober and feeder, without the lab's reading of its counters";
             bytes_payload "Bytes of payload", "B", Neither, "data of publications and echoes per delivery, both ways";
@@ -313,7 +313,7 @@ macro_rules! for_each_metric {
             prober_share "Prober's share of response time", "%", Neither,
                 "of the mean response time under load: how late pings left, and how long answers had been received by the kernel before they were read";
             clock_error "Error of clocks", "ms", Neither,
-                "how far a latency may be off that begins on one clock and ends on another: those of workers on several machines, or of a browser's pages; elsewhere there is but one";
+                "how far off a latency may be that begins on one clock and ends on another: those of workers on several machines, or of a browser's pages; elsewhere there is only one clock";
         }
     };
 }

@@ -406,11 +406,29 @@ impl Written {
         repeat.saturating_sub(1) / self.repeats_of_a_block() + 1
     }
 
-    /// Points of the whole matrix, whether all subjects offer them or not.
+    /// Points of the whole matrix, whether all subjects offer them or not, but for those that variants leave out.
     pub fn cells_max(&self) -> usize {
-        let swept = [self.variants.len(), self.networks.len(), self.deliveries_per_s.len(), self.payload_bytes.len()];
-        let lists = [self.subjects.len(), self.transports.len(), self.policies.len(), self.clients.len()];
-        lists.into_iter().chain(swept.map(|n| n.max(1))).fold(1, usize::saturating_mul)
+        let all = [self.subjects.len(), self.transports.len(), self.clients.len()];
+        let swept = [self.deliveries_per_s.len(), self.payload_bytes.len()].map(|n| n.max(1));
+        let alike = [self.networks.len().max(1), self.policies.len()];
+        let product = |lists: &[usize]| lists.iter().copied().fold(1, usize::saturating_mul);
+        let of_variant = |variant: &Variant| {
+            // Where a variant names none, it is for all.
+            let own = |named: usize, of: usize| if named == 0 { of } else { named.min(of) };
+            product(&[
+                own(variant.subjects.len(), all[0]),
+                own(variant.transports.len(), all[1]),
+                own(variant.clients.len(), all[2]),
+                own(variant.deliveries_per_s.len(), swept[0]),
+                own(variant.payload_bytes.len(), swept[1]),
+            ])
+        };
+        let once = if self.variants.is_empty() {
+            product(&all).saturating_mul(product(&swept))
+        } else {
+            self.variants.iter().map(of_variant).fold(0, usize::saturating_add)
+        };
+        once.saturating_mul(product(&alike))
     }
 
     /// What is on the horizontal axis.

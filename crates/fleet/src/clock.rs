@@ -21,14 +21,14 @@ const OPENING_MAX: u32 = 100;
 #[derive(Debug, thiserror::Error)]
 pub enum ClockError {
     /// Too few answers.
-    #[error("the coordinator answered {answers} of {} questions about its clock: does it still run?", OPENING_MAX)]
+    #[error("the coordinator answered {answers} of {} questions about its clock: is it still running?", OPENING_MAX)]
     NoAnswer {
         /// So many.
         answers: u32,
     },
     /// The way there is too long, or too busy.
     #[error(
-        "the coordinator's clock is known to within {error_ms} ms only, and {} ms are allowed: run the coordinator nearer \
+        "the coordinator's clock is known only to within {error_ms} ms, and {} ms are allowed: run the coordinator nearer \
          to its workers, or where the network is less busy",
         ERROR_READY_MAX_NS / MS
     )]

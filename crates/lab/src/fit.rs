@@ -22,8 +22,8 @@ const MEMORY_PERCENT_MAX: u64 = 90;
 /// Share of a source address's ports up to which connecting stays fast, per cent.
 const PORTS_PERCENT_MAX: u64 = 50;
 
-const WHY_DESCRIPTORS: &str = "Each connection takes a descriptor at either end. Every event loop of ours has a table of \
-                               its own, and another's server a single one.";
+const WHY_DESCRIPTORS: &str = "Each connection takes a descriptor at either end. Each of our event loops has a table of \
+                               its own; other servers have a single one.";
 const FIX_DESCRIPTORS: &str = "ulimit -n 1048576, or LimitNOFILE= in the unit file; or use fewer clients";
 
 /// Why a cell cannot be run.
@@ -142,7 +142,7 @@ fn checks(needs: &Needs, server: ServerKind, room: &Room) -> Vec<Check> {
             name: "conntrack",
             verdict: unless_above(needs.connections, room.tracked),
             found: format!("{} connections; the firewall tracks {} more", needs.connections, known(room.tracked)),
-            why: "A firewall that keeps states remembers every connection, and drops the packets of further ones.",
+            why: "A stateful firewall tracks every connection, and drops the packets of new ones when its table is full.",
             fix: "sysctl -w net.netfilter.nf_conntrack_max=1000000",
         });
     }
@@ -163,8 +163,8 @@ fn check_ports(needs: &Needs, sources: u32, room: &Room) -> Check {
         name: "addresses",
         verdict,
         found: format!("{addresses} with up to {each} clients each; an address has {ports} ports"),
-        why: "Each connection from one address to one server takes a local port, and the kernel searches long for the \
-              last half of them.",
+        why: "Each connection from one address to one server takes a local port, and the kernel takes long to find \
+              one of the last half.",
         fix: "sysctl -w net.ipv4.ip_local_port_range='1024 65535', or use fewer clients",
     }
 }
@@ -186,13 +186,13 @@ fn check_memory(needs: &Needs, server: ServerKind, room: &Room) -> Check {
         name: "client-memory",
         verdict,
         found: format!(
-            "{} GiB by measured figures of a client: {of_server}the load {}, the kernel {}; available: {there}",
+            "{} GiB, from measurements of a client: {of_server}the load {}, the kernel {}; available: {there}",
             gib(needs.bytes()),
             gib(needs.load_bytes),
             gib(needs.kernel_bytes)
         ),
-        why: "A connection takes kernel memory at both ends, and a machine without any left kills processes.",
-        fix: "stop what holds memory, or use fewer clients",
+        why: "A connection takes kernel memory at both ends, and a machine that runs out of it kills processes.",
+        fix: "stop what uses memory, or use fewer clients",
     }
 }
 

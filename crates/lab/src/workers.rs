@@ -141,7 +141,7 @@ pub enum FleetError {
     #[error("{0}")]
     NotOverAFleet(String),
     /// The workers would reach the subject at an address that it cannot have.
-    #[error("the way to the broker says nothing of where workers reach this machine: name that with --subject-address")]
+    #[error("the route to the broker does not show where workers reach this machine: say so with --subject-address")]
     NoAddress,
     /// See there.
     #[error(transparent)]
@@ -299,7 +299,7 @@ fn why_not_over_a_fleet(experiment: &Experiment) -> Option<String> {
     } else if experiment.through.is_some() {
         "the proxy in front of its subject listens on this machine's loopback interface"
     } else if experiment.sockets.tls {
-        "the certificate that is made for its subject is a file of this machine"
+        "the certificate that is made for its subject is a file on this machine"
     } else {
         return None;
     };

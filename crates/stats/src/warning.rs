@@ -270,9 +270,9 @@ pub const WARNINGS: &[WarningKind] = &[
         code: WarningCode::OneWayUnsure,
         name: "one-way-unsure",
         withholds: &[Figures::OneWay],
-        message: "The offset between two clocks, of hosts or of a browser's page and its worker, is known less well \
-                  than the latencies measured across them, which are left out; round trips, counts and all else \
-                  stand. Bring the coordinator nearer to its workers, or measure on one host; a browser needs \
+        message: "The offset between two clocks, of hosts or of a browser's page and its worker, is uncertain by as \
+                  much as the latencies measured across them or more. These are left out; round trips, counts and \
+                  all else stand. Bring the coordinator nearer to its workers, or measure on one host; a browser needs \
                   cores with time to spare.",
     },
 ];

@@ -91,7 +91,7 @@ pub enum Scenario {
         /// that drains has them come back so.
         #[serde(default)]
         return_over_ms: u64,
-        /// What cuts clients off: the load, unless it is said.
+        /// What cuts clients off; by default, the load.
         #[serde(default, skip_serializing_if = "Outage::is_cut")]
         outage: Outage,
     },

@@ -34,10 +34,10 @@ pub fn polling_break_even(sweep: Sweep, series: &[SeriesRuns<'_>], seed: u64) ->
     (!rows.is_empty()).then(|| DataTable {
         title: "Where polling is cheaper".to_owned(),
         note:
-            "How many times the cost of the other transport polling has with the same traffic, with its 95 % interval \
+            "The cost of polling as a multiple of the other transport's with the same traffic, with its 95 % interval \
                over the repeats: cheaper where all of the interval lies below 1, dearer where it lies above, undecided \
-               otherwise. Each comparison stands for itself: of twenty without any difference, one is expected to be \
-               decided all the same."
+               otherwise. Each comparison stands alone: of twenty without any difference, one is expected to be \
+               decided by chance."
                 .to_owned(),
         columns: titles.map(|title| Column::new(title, "")).to_vec(),
         rows,

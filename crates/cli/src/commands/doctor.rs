@@ -18,11 +18,11 @@ pub struct DoctorArgs {
     /// End processes that outlived their lab, instead of checking. The next measurement does so too.
     #[arg(long, conflicts_with_all = ["json", "clients"])]
     clean: bool,
-    /// Say too whether so many silent clients of our server fit on this machine: event loops, descriptors, source addresses,
-    /// memory. `pushlab run` refuses with the same sentences what does not fit.
+    /// Also say whether this many silent clients of our server fit on this machine: event loops, descriptors, source
+    /// addresses, memory. `pushlab run` refuses, in the same words, what does not fit.
     #[arg(long, value_name = "N")]
     clients: Option<u32>,
-    /// Their transport.
+    /// Transport of these clients.
     #[arg(long, value_name = "TRANSPORT", default_value = "websocket", requires = "clients", value_parser = transport)]
     transport: Transport,
 }
@@ -59,7 +59,7 @@ pub fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
 
 fn transport(text: &str) -> Result<Transport, String> {
     let known = Transport::ALL.map(Transport::name).join(", ");
-    Transport::from_name(text).ok_or_else(|| format!("there are {known}"))
+    Transport::from_name(text).ok_or_else(|| format!("expected one of {known}"))
 }
 
 fn clean() -> anyhow::Result<ExitCode> {

@@ -30,7 +30,7 @@ pub struct BrokerArgs {
     /// NATS credentials that the fleet's broker asks for: a file with a JWT and the seed of its key.
     #[arg(long, value_name = "FILE")]
     credentials: Option<PathBuf>,
-    /// Certificates of the authorities to believe of the fleet's broker, PEM, in place of the system's; requires TLS.
+    /// Authorities to trust for the fleet's broker, in place of the system's: a PEM file; requires TLS.
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
 }
@@ -45,8 +45,8 @@ impl BrokerArgs {
 /// The fleet that hosts the load.
 #[derive(Debug, Args)]
 pub struct FleetArgs {
-    /// Host the load on so many --workers that have joined the fleet at this broker, in place of processes of this
-    /// machine: nats://HOST[:PORT][/FLEET], or tls://… (docs/fleet.md).
+    /// Host the load on workers that have joined the fleet at this broker, as many as --workers says, and not on processes
+    /// of this machine: nats://HOST[:PORT][/FLEET], or tls://… (docs/fleet.md).
     #[arg(long, value_name = "URL", requires = "workers", value_parser = Address::parse)]
     fleet: Option<Address>,
     /// Where the fleet's workers reach the subject, which is started here; default: the address of the interface towards
@@ -100,8 +100,8 @@ pub struct FleetCommands {
 
 #[derive(Debug, Subcommand)]
 enum FleetCommand {
-    /// Start a broker and some workers on this machine, to try a fleet out, until Ctrl-C. Installs the broker, a NATS
-    /// server, when it is started for the first time; that takes Go.
+    /// Start a broker and some workers on this machine, until Ctrl-C, to try a fleet out. The first time, this installs
+    /// the broker, a NATS server, which takes Go.
     Up(UpArgs),
     /// List the workers that have joined.
     List {
@@ -121,7 +121,7 @@ struct UpArgs {
     /// Workers to start.
     #[arg(long, value_name = "N", default_value_t = 3)]
     workers: usize,
-    /// Where the broker is to listen; port 0 takes a free one.
+    /// Where the broker listens; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4222")]
     listen: SocketAddr,
     /// Cores that the workers leave to the subject.

@@ -55,7 +55,7 @@ pub struct MeasureArgs {
     /// Event loops of the load; default: one for each of its cores, and more if the clients need them.
     #[arg(long, value_name = "N")]
     pub loops: Option<u32>,
-    /// Processes over which the load's event loops are spread; with --fleet, on as many machines.
+    /// Processes over which the load's event loops are spread; with --fleet, how many of its workers to use.
     #[arg(long, value_name = "N")]
     pub workers: Option<u32>,
     #[command(flatten)]

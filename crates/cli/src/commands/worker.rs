@@ -18,7 +18,7 @@ use std::process::Command;
 /// and how much it is to gain, millionths: `5000000,50`.
 const FALSE_CLOCK: &str = "PUSHLAB_FALSE_CLOCK";
 
-/// Host virtual clients for labs on other machines: joins a fleet, and waits for work until Ctrl-C or SIGTERM.
+/// Host virtual clients for labs on other machines: join a fleet, and wait for work until Ctrl-C or SIGTERM.
 ///
 /// Whoever may publish on the fleet's broker commands its workers (docs/fleet.md). Without --join it works for the process
 /// that started it, which is how the lab starts workers on its own machine.
@@ -36,7 +36,7 @@ pub struct WorkerArgs {
     /// broker.
     #[arg(long, value_name = "IP", requires = "join")]
     address: Option<IpAddr>,
-    /// Physical cores, the first ones, that it leaves to others.
+    /// Physical cores, counted from the first, that it leaves to others.
     #[arg(long, value_name = "N", default_value_t = 0)]
     spare_cores: usize,
     /// Host one run as without --join, by the clock of this lab of the fleet. A worker that has joined starts itself so.
