@@ -44,6 +44,16 @@ static ENVIRONMENT: LazyLock<BTreeSet<(String, String)>> = LazyLock::new(|| {
     presets.flat_map(|preset| environment(&preset).collect::<Vec<_>>()).collect()
 });
 
+/// Lists of options that presets give to our server, in any of their profiles.
+static OPTIONS: LazyLock<BTreeSet<Vec<String>>> = LazyLock::new(|| {
+    let read = |(name, text): &(&str, &str)| {
+        let profiles = Written::profiles(text).into_iter().map(Some).chain([None]);
+        let experiments = profiles.filter_map(|profile| experiments::parse(text, profile.as_deref(), name).ok());
+        experiments.flat_map(|experiment| server_options(&experiment).cloned().collect::<Vec<_>>()).collect::<Vec<_>>()
+    };
+    PRESETS.iter().flat_map(read).collect()
+});
+
 fn preset((name, text): &(&'static str, &'static str)) -> Option<Preset> {
     // A test of the lab reads every preset in every profile.
     let experiment = experiments::parse(text, None, name).ok()?;
@@ -156,8 +166,8 @@ fn typed_only(experiment: &Experiment, targets: &[Origin]) -> Vec<String> {
     let is_unknown = |variable: &(String, String)| !ENVIRONMENT.contains(variable);
     let variables = environment(experiment).filter(is_unknown);
     let variables = variables.map(|(name, _)| format!("environment names the variable {name:?}"));
-    let variants = experiment.variants.iter().filter_map(|variant| variant.server_options.as_ref());
-    let options = std::iter::once(&experiment.server_options).chain(variants).filter_map(|all| foreign_option(all));
+    let options =
+        server_options(experiment).filter(|all| !OPTIONS.contains(*all)).filter_map(|all| foreign_option(all));
     let options = options
         .map(|word| format!("server_options has {word:?}, but {} and a value may be set", SERVER_OPTIONS.join(", ")));
     let refused =
@@ -177,6 +187,11 @@ fn foreign_option(options: &[String]) -> Option<&str> {
         }
     }
     None
+}
+
+fn server_options(experiment: &Experiment) -> impl Iterator<Item = &Vec<String>> {
+    let variants = experiment.variants.iter().filter_map(|variant| variant.server_options.as_ref());
+    std::iter::once(&experiment.server_options).chain(variants)
 }
 
 fn environment(experiment: &Experiment) -> impl Iterator<Item = (String, String)> {
