@@ -88,6 +88,15 @@ impl Variant {
             && is_among(&self.payload_bytes, cell.payload_bytes.as_ref())
     }
 
+    /// Points of the matrix that it is for, of so many subjects, transports, numbers of clients, rates and sizes.
+    pub(crate) fn cells_of(&self, all: [usize; 5]) -> usize {
+        let Self { subjects, transports, clients, deliveries_per_s, payload_bytes, .. } = self;
+        let named = [subjects.len(), transports.len(), clients.len(), deliveries_per_s.len(), payload_bytes.len()];
+        // Where it names none, it is for all.
+        let own = |(named, all): (usize, usize)| if named == 0 { all } else { named.min(all) };
+        named.into_iter().zip(all).map(own).fold(1, usize::saturating_mul)
+    }
+
     /// Whether it is for less than the whole matrix.
     pub(crate) fn leaves_out(&self) -> bool {
         let Self { transports, subjects, clients, deliveries_per_s, payload_bytes, .. } = self;

@@ -408,27 +408,11 @@ impl Written {
 
     /// Points of the whole matrix, whether all subjects offer them or not, but for those that variants leave out.
     pub fn cells_max(&self) -> usize {
-        let all = [self.subjects.len(), self.transports.len(), self.clients.len()];
-        let swept = [self.deliveries_per_s.len(), self.payload_bytes.len()].map(|n| n.max(1));
-        let alike = [self.networks.len().max(1), self.policies.len()];
-        let product = |lists: &[usize]| lists.iter().copied().fold(1, usize::saturating_mul);
-        let of_variant = |variant: &Variant| {
-            // Where a variant names none, it is for all.
-            let own = |named: usize, of: usize| if named == 0 { of } else { named.min(of) };
-            product(&[
-                own(variant.subjects.len(), all[0]),
-                own(variant.transports.len(), all[1]),
-                own(variant.clients.len(), all[2]),
-                own(variant.deliveries_per_s.len(), swept[0]),
-                own(variant.payload_bytes.len(), swept[1]),
-            ])
-        };
-        let once = if self.variants.is_empty() {
-            product(&all).saturating_mul(product(&swept))
-        } else {
-            self.variants.iter().map(of_variant).fold(0, usize::saturating_add)
-        };
-        once.saturating_mul(product(&alike))
+        let [rates, sizes] = [&self.deliveries_per_s, &self.payload_bytes].map(|swept| swept.len().max(1));
+        let all = [self.subjects.len(), self.transports.len(), self.clients.len(), rates, sizes];
+        let of_variants = self.variants.iter().map(|variant| variant.cells_of(all)).reduce(usize::saturating_add);
+        let once = of_variants.unwrap_or_else(|| all.into_iter().fold(1, usize::saturating_mul));
+        once.saturating_mul(self.networks.len().max(1)).saturating_mul(self.policies.len())
     }
 
     /// What is on the horizontal axis.
