@@ -43,6 +43,8 @@ pub struct Ready<'a> {
     pub roles: &'a Roles,
     /// Which part of it is this worker's.
     pub segment: Segment,
+    /// Loops that share the machine's cores, those of other workers on it included.
+    pub loops_here: u32,
     /// How the subject is reached.
     pub dialler: Dialler,
     /// The back end, if it is here, to which the subject has connected.
@@ -70,11 +72,13 @@ impl Hosted {
     /// # Errors
     /// When the kernel gives no thread or descriptor.
     pub fn start(ready: Ready<'_>, origin_ns: u64) -> io::Result<Self> {
-        let Ready { plan, roles, segment, dialler, back_end, pages } = ready;
+        let Ready { plan, roles, segment, loops_here, dialler, back_end, pages } = ready;
         let has_another_loop = segment.has_instruments() && (roles.collector.is_some() || roles.feeder.is_some());
         let instruments = u32::from(has_another_loop);
         let publishers = roles.feeder.as_ref().and_then(|feeder| feeder.publishers);
         let broadcasts = publishers.map(|publishers| Broadcasts::new(publishers, plan.clients)).transpose()?;
+        let cores = allowed_cores().map_or(1, |cores| cores.len());
+        let gather_ns = gather_ns(roles.is_closed_loop(), loops_here, cores);
         let state = Arc::new(RunState::new(origin_ns, segment.loops + instruments).with_broadcasts(broadcasts));
         state.count_thread(CpuClock::of_this_thread());
         if let Some(cpu) = back_end.as_ref().and_then(BackEnd::cpu) {
@@ -89,7 +93,7 @@ impl Hosted {
             back_end,
             part: Part::default(),
         };
-        if let Err(error) = run.spawn_all(plan, roles, segment, &dialler, pages) {
+        if let Err(error) = run.spawn_all(plan, roles, segment, gather_ns, &dialler, pages) {
             run.state.set_end(0);
             return Err(error);
         }
@@ -101,11 +105,12 @@ impl Hosted {
         plan: &Plan,
         roles: &Roles,
         segment: Segment,
+        gather_ns: u64,
         dialler: &Dialler,
         mut pages: Option<Pages>,
     ) -> io::Result<()> {
         for progress in 0..segment.loops {
-            let config = loop_config(plan, roles, segment, dialler, progress);
+            let config = LoopConfig { gather_ns, ..loop_config(plan, roles, segment, dialler, progress) };
             if let Some(pages) = pages.take() {
                 let (plan, state) = (plan.clone(), Arc::clone(&self.state));
                 let work = move || pages.run(&plan, config, state);
@@ -141,7 +146,6 @@ impl Hosted {
             audience: Audience::Nobodys,
             publishers: 0,
             storm: None,
-            gather_ns: 0,
             ..loop_config(plan, roles, segment, &instruments, 0)
         };
         if let Some(audience) = roles.collector.clone() {
@@ -282,7 +286,6 @@ impl Hosted {
 }
 
 fn loop_config(plan: &Plan, roles: &Roles, segment: Segment, dialler: &Dialler, progress: u32) -> LoopConfig {
-    let cores = allowed_cores().map_or(1, |cores| cores.len());
     LoopConfig {
         dialler: dialler.clone(),
         hosts: roles.hosts,
@@ -302,7 +305,7 @@ fn loop_config(plan: &Plan, roles: &Roles, segment: Segment, dialler: &Dialler, 
         poll_interval_ns: plan.poll_interval_ms * MS,
         poll_phase_ns: plan.poll_phase_ns(),
         seed: plan.seed,
-        gather_ns: gather_ns(roles.is_closed_loop(), segment.loops, cores),
+        gather_ns: 0,
         injected_delay_ns: plan.injected_delay_us * 1_000,
     }
 }
