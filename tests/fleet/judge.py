@@ -1,4 +1,5 @@
-"""Two one-sided tests of whether two and four workers measure what one does: ratios within each repeat, on the log scale."""
+"""Two one-sided tests of whether one way of hosting the load measures what another does: ratios within each repeat, on the
+log scale. As a program: whether two and four workers measure what one does."""
 
 import json
 import math
@@ -21,17 +22,18 @@ CONFIDENCE = 0.95
 VOID = {"generator-saturated", "long-turns", "lateness", "subject-restarted", "link-late"}
 
 
-def figures(path):
-    """The figures of each variant's run in each repeat; of runs that are void or failed, nothing."""
+def experiments(path):
+    """The results of an export, in their order."""
     with open(path, encoding="utf-8") as file:
-        runs = json.load(file)["experiments"][0]["runs"]
-    found = {}
-    for run in runs:
-        warnings = {warning["code"] for warning in run["warnings"]}
-        if run["outcome"]["outcome"] == "completed" and not warnings & VOID:
-            values = {name: figure["value"] for name, figure in run["figures"].items()}
-            found[run["cell"]["variant"], run["repeat"]] = values
-    return found
+        return json.load(file)["experiments"]
+
+
+def figures(run):
+    """The figures of a run; of one that is void or failed, nothing."""
+    warnings = {warning["code"] for warning in run["warnings"]}
+    if run["outcome"]["outcome"] != "completed" or warnings & VOID:
+        return None
+    return {name: figure["value"] for name, figure in run["figures"].items()}
 
 
 def interval(logs):
@@ -40,29 +42,36 @@ def interval(logs):
     return statistics.fmean(logs), half
 
 
+def judge(metric, name, pairs):
+    """Prints a row: whether a metric is the same as a control's, by pairs of both's figures in a repeat."""
+    both = [(values.get(metric), control.get(metric)) for values, control in pairs]
+    logs = [math.log(value / control) for value, control in both if value and control]
+    if len(logs) < 3:
+        print(f"{metric:<22} {name:<8} too few repeats count: {len(logs)}")
+        return False
+    mean, half = interval(logs)
+    low, high = math.exp(mean - half), math.exp(mean + half)
+    margin = MARGINS[metric]
+    is_within = 1 / margin < low and high < margin
+    ratio = f"{math.exp(mean):.4f} ({low:.4f} – {high:.4f})"
+    verdict = "equivalent" if is_within else "NOT SHOWN"
+    print(f"{metric:<22} {name:<8} {ratio:<28} {margin:<8} {len(logs)}  {verdict}")
+    return is_within
+
+
 def main():
-    found = figures(sys.argv[1])
-    is_equivalent = True
+    found = {}
+    for run in experiments(sys.argv[1])[0]["runs"]:
+        if values := figures(run):
+            found[run["cell"]["variant"], run["repeat"]] = values
     print(f"{'metric':<22} {'workers':<8} {'ratio to one worker':<28} {'margin':<8} blocks")
-    for metric, margin in MARGINS.items():
+    is_equivalent = True
+    for metric in MARGINS:
         for variant in ("two", "four"):
-            logs = []
-            for (name, repeat), values in found.items():
-                one = found.get(("one", repeat), {})
-                if name == variant and values.get(metric) and one.get(metric):
-                    logs.append(math.log(values[metric] / one[metric]))
-            if len(logs) < 3:
-                print(f"{metric:<22} {variant:<8} too few repeats count: {len(logs)}")
-                is_equivalent = False
-                continue
-            mean, half = interval(logs)
-            low, high = math.exp(mean - half), math.exp(mean + half)
-            is_within = 1 / margin < low and high < margin
-            is_equivalent &= is_within
-            ratio = f"{math.exp(mean):.4f} ({low:.4f} – {high:.4f})"
-            verdict = "equivalent" if is_within else "NOT SHOWN"
-            print(f"{metric:<22} {variant:<8} {ratio:<28} {margin:<8} {len(logs)}  {verdict}")
+            pairs = [(values, found.get(("one", repeat), {})) for (name, repeat), values in found.items() if name == variant]
+            is_equivalent &= judge(metric, variant, pairs)
     sys.exit(0 if is_equivalent else 1)
 
 
-main()
+if __name__ == "__main__":
+    main()
