@@ -112,7 +112,7 @@ impl BackEnd {
     fn person(&self, request: &Request) -> Result<Arc<Person>, Refusal> {
         let fields = request.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let ticket = || request.parameter("ticket").map(Into::into);
-        // Checked on a thread of the pool, where it delays no transport: what it took is nobody's budget.
+        // Checked on a thread of the pool, which delays no connection: so the checks count towards no budget.
         let mut checks = 0;
         let unix_s = clock::since_1970_ns() / 1_000_000_000;
         let person = gate::person_by(&self.access, fields, ticket, unix_s, &mut checks);
