@@ -40,9 +40,15 @@ fn nothing_is_lost_over_any_transport_in_any_browser() {
                 let most = 3 * (500 / 20 + 1) + result.published;
                 assert!(result.requests <= most, "{kind:?}: {} of {most}", result.requests);
             }
-            // On a busy machine pages may be late, and post after the load phase.
             let has_posted = result.requests_publishers > 0;
-            assert_eq!(has_posted, !transport.is_bidirectional(), "{kind:?} {transport}");
+            // Posts after the load phase do not count. On a busy machine all may be that late: the last is due 50 ms
+            // before its end.
+            let was_late = result.lateness.quantile(0.0).unwrap() > 25_000_000;
+            if transport.is_bidirectional() {
+                assert!(!has_posted, "{kind:?} {transport}");
+            } else {
+                assert!(has_posted || was_late, "{kind:?} {transport}: none posted");
+            }
         }
         let scenario = Scenario::Echo { interval_ms: 100, payload_bytes: 60 };
         for transport in [Transport::WebSocket, Transport::Sse] {
