@@ -53,6 +53,9 @@ pub struct Header<E = Experiment> {
     /// Empty where the load was on the lab's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fleet: Vec<(String, MachineFacts)>,
+    /// The agents beside servers that the lab did not start: their names, and what their machines are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<(String, MachineFacts)>,
 }
 
 /// What a search for a capacity looks for.
@@ -101,6 +104,7 @@ impl Header<Written> {
             left_out: self.left_out,
             machine: self.machine,
             fleet: self.fleet,
+            agents: self.agents,
         }
     }
 }
@@ -202,12 +206,14 @@ impl Header {
             ]);
         }
         let runtimes = self.runtimes.iter().map(|(tool, said)| (tool.clone(), said.clone()));
-        let workers = self.fleet.iter().map(|(name, machine)| {
+        let workers = self.fleet.iter().map(|other| ("worker", other));
+        let others = workers.chain(self.agents.iter().map(|other| ("agent", other)));
+        let others = others.map(|(what, (name, machine))| {
             let cores = machine.cores_usable.map_or_else(unknown, |cores| cores.to_string());
             let known = [machine.cpu_model.clone(), Some(format!("{cores} CPUs")), machine.kernel.clone()];
-            (format!("worker {name}"), known.into_iter().flatten().collect::<Vec<_>>().join(", "))
+            (format!("{what} {name}"), known.into_iter().flatten().collect::<Vec<_>>().join(", "))
         });
-        let runtimes = runtimes.chain(workers);
+        let runtimes = runtimes.chain(others);
         facts.into_iter().map(|(label, value)| (label.to_owned(), value)).chain(runtimes).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! What makes a run less certain than it looks.
 
 use pushlab_experiment::traffic;
-use pushlab_probe::MachineLoad;
+use pushlab_probe::{MachineLoad, Sample};
 use pushlab_record::measure;
 use pushlab_record::{CounterSample, RunRecord};
 use pushlab_stats::{
@@ -57,8 +57,10 @@ pub struct Evidence<'a> {
     pub limits: &'a GeneratorLimits,
     /// Planned readings that the probes missed.
     pub ticks_missed: u64,
-    /// How busy the machine was in the load phase.
+    /// How busy the lab's machine was in the load phase.
     pub machine: Option<MachineLoad>,
+    /// Where the subject is on another machine, how busy that was, if it is known.
+    pub elsewhere: Option<Option<MachineLoad>>,
 }
 
 /// All warnings about a run.
@@ -119,7 +121,7 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Warning> {
     warnings.extend(capture.and_then(|capture| Some(Warning::new(WarningCode::CaptureCut, capture.problem.clone()?))));
     warnings.extend(unstable(record).filter(|_| !is_saturated));
     warnings.extend(growing(record, load_s));
-    warnings.extend(other_processes(record, evidence.machine, load_s));
+    warnings.extend(other_processes(record, evidence, load_s));
     warnings
 }
 
@@ -339,28 +341,38 @@ fn latency_trend(record: &RunRecord) -> Option<f64> {
     }
 }
 
-/// CPU time that both sides of a run used in its load phase, s.
-pub fn used_s(record: &RunRecord) -> f64 {
+/// CPU time that a run used on the lab's machine in its load phase, s; the subject may be on another.
+pub fn used_s(record: &RunRecord, is_subject_here: bool) -> f64 {
+    let subject = if is_subject_here { side_s(record, &record.subject) } else { 0.0 };
+    subject + side_s(record, &record.generator)
+}
+
+/// CPU time that one side of a run used in its load phase, s.
+fn side_s(record: &RunRecord, samples: &[Sample]) -> f64 {
     let Some(load) = record.phase_span(Phase::Load) else { return 0.0 };
-    let sides = [&record.subject, &record.generator].into_iter();
-    let percent: f64 = sides.filter_map(|samples| measure::cpu_percent(samples, load)).sum();
+    let percent = measure::cpu_percent(samples, load).unwrap_or(0.0);
     percent / 100.0 * load.1.saturating_sub(load.0) as f64 / 1e9
 }
 
-fn other_processes(record: &RunRecord, machine: Option<MachineLoad>, load_s: f64) -> Vec<Warning> {
-    let Some(machine) = machine else { return Vec::new() };
+fn other_processes(record: &RunRecord, evidence: &Evidence<'_>, load_s: f64) -> Vec<Warning> {
+    let link_s = record.network.as_ref().map_or(0.0, |network| network.cpu_load_ns as f64 / 1e9);
+    let here_s = used_s(record, evidence.elsewhere.is_none()) + link_s;
+    let there_s = side_s(record, &record.subject);
+    let mut machines = vec![("", evidence.machine, here_s)];
+    machines.extend(evidence.elsewhere.map(|load| (" of the server's machine", load, there_s)));
     let mut warnings = Vec::new();
-    let steal = machine.steal_s / load_s;
-    if steal > STEAL_MAX {
-        let detail = format!("the hypervisor took {:.0} % of a core", steal * 100.0);
-        warnings.push(Warning::new(WarningCode::NoisyNeighbour, detail));
-    }
-    let ours = used_s(record) / load_s
-        + record.network.as_ref().map_or(0.0, |network| network.cpu_load_ns as f64 / 1e9 / load_s);
-    let others = machine.busy_s / load_s - ours;
-    if others > OTHERS_MAX {
-        let detail = format!("other processes used {:.0} % of a core", others * 100.0);
-        warnings.push(Warning::new(WarningCode::NoisyNeighbour, detail));
+    for (whose, machine, ours_s) in machines {
+        let Some(machine) = machine else { continue };
+        let steal = machine.steal_s / load_s;
+        if steal > STEAL_MAX {
+            let detail = format!("the hypervisor took {:.0} % of a core{whose}", steal * 100.0);
+            warnings.push(Warning::new(WarningCode::NoisyNeighbour, detail));
+        }
+        let others = (machine.busy_s - ours_s) / load_s;
+        if others > OTHERS_MAX {
+            let detail = format!("other processes used {:.0} % of a core{whose}", others * 100.0);
+            warnings.push(Warning::new(WarningCode::NoisyNeighbour, detail));
+        }
     }
     warnings
 }
@@ -371,7 +383,6 @@ mod tests {
     use crate::presets;
     use crate::report::RunValues;
     use pushlab_experiment::cell::Cell;
-    use pushlab_probe::Sample;
     use pushlab_wire::transport::Transport;
     use pushlab_workload::busy::{BusiestSecond, LoadThread};
     use pushlab_workload::payload::Content;
@@ -532,6 +543,7 @@ mod tests {
                 limits,
                 ticks_missed: 0,
                 machine: None,
+                elsewhere: None,
             },
         );
         (

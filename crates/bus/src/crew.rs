@@ -1,20 +1,20 @@
-//! The lab's end: which workers there are, which of them are this lab's, and what they say.
+//! The lab's end: who is there, who is this lab's, and what they say.
 
 use crate::address::{Access, Address, unique};
 use crate::connection::{BusError, Connection};
-use crate::joined::Joined;
+use crate::joined::{Joined, Lines};
 use crate::joiner::boot_id;
 use crate::names::{ANY, sender_of};
-use crate::roster::{Heard, Run, Shared, WATCH};
-use crate::words::{BEAT, Presence, SILENCE_MAX, ToWorker};
+use crate::roster::{Heard, Run, Said, Shared, State, WATCH};
+use crate::words::{BEAT, Presence, Role, SILENCE_MAX, ToWorker};
 use pushlab_fleet::clock::answer;
 use pushlab_fleet::{Division, Load};
 use pushlab_os::clock::monotonic_ns;
 use pushlab_workload::clock::Reading;
 use pushlab_workload::plan::Plan;
-use std::net::SocketAddr;
-use std::sync::mpsc::{self, SyncSender};
-use std::sync::{Arc, PoisonError};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -59,6 +59,22 @@ pub enum CrewError {
         /// Where more can join.
         address: String,
     },
+    /// An agent that watched at the beginning does not any more.
+    #[error(
+        "nobody has watched the server at {at} for {within_s} s{}: start its agent again with \
+         `pushlab agent --join {address}`",
+        .unfit.iter().map(|why| format!("; {why}")).collect::<String>()
+    )]
+    NoAgent {
+        /// Where the server is.
+        at: IpAddr,
+        /// How long it was waited for.
+        within_s: u64,
+        /// Who is there and cannot be used, and why.
+        unfit: Vec<String>,
+        /// Where it can join.
+        address: String,
+    },
     /// The broker is away.
     #[error("the broker at {address} has been away for {away_s} s: start it again")]
     Away {
@@ -84,7 +100,17 @@ pub struct Seats {
     pub descriptors: u64,
 }
 
-/// Workers that have joined a fleet, as many as are this lab's. They are let go when it is dropped.
+impl Seats {
+    /// What a worker has; an agent has none.
+    pub fn of(presence: &Presence) -> Option<Self> {
+        match presence.role {
+            Role::Worker { cores, descriptors, .. } => Some(Self { cores, descriptors }),
+            Role::Agent { .. } => None,
+        }
+    }
+}
+
+/// Workers and agents that have joined a fleet, as many as are this lab's. They are let go when it is dropped.
 pub struct Crew {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -92,7 +118,7 @@ pub struct Crew {
 }
 
 impl Crew {
-    /// Connects to the broker, as a lab that has no workers yet.
+    /// Connects to the broker, as a lab that has nobody yet.
     ///
     /// # Errors
     /// See [`BusError`].
@@ -143,10 +169,7 @@ impl Crew {
     ) -> Result<(), CrewError> {
         let (begun, mut told) = (Instant::now(), String::new());
         loop {
-            if let Some(away) = self.shared.connection.away_for().filter(|away| *away > SILENCE_MAX) {
-                let address = self.shared.address.to_string();
-                return Err(CrewError::Away { address, away_s: away.as_secs() });
-            }
+            self.broker_is_there()?;
             if self.own().len() >= wanted {
                 return Ok(());
             }
@@ -170,17 +193,83 @@ impl Crew {
         }
     }
 
+    /// Whether somebody says that he watches servers at an address, whether he is to be had or not.
+    pub fn is_watched(&self, address: IpAddr) -> bool {
+        let asked_on = boot_id();
+        let deadline = Instant::now() + CALL_WITHIN;
+        let mut state = self.shared.state();
+        while !state.known.values().any(|known| known.presence.role.watches(address, &asked_on)) {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            state = self.shared.changed.wait_timeout(state, WATCH).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+
+    /// Whether this lab's agent for an address is on the lab's machine.
+    pub fn is_of_this_machine(&self, address: IpAddr) -> bool {
+        let asked_on = boot_id();
+        let state = self.shared.state();
+        let agent = state.agent_at(address, &asked_on).and_then(|id| state.known.get(&id));
+        agent.is_some_and(|known| matches!(&known.presence.role, Role::Agent { boot, .. } if *boot == asked_on))
+    }
+
+    /// Waits until an agent that watches servers at an address is this lab's.
+    ///
+    /// # Errors
+    /// See [`CrewError`].
+    pub fn gather_agent(&self, at: IpAddr, within: Duration, watcher: &mut dyn Watcher) -> Result<(), CrewError> {
+        let (begun, asked_on, mut has_told) = (Instant::now(), boot_id(), false);
+        loop {
+            self.broker_is_there()?;
+            let mut unfit = Vec::new();
+            if self.shared.reserve_agent(at, &asked_on, &mut unfit).is_some() {
+                return Ok(());
+            }
+            if watcher.is_interrupted() {
+                return Err(CrewError::Interrupted);
+            }
+            if !has_told && begun.elapsed() > BEAT {
+                watcher.tell(&format!("waiting for the agent that watches the server at {at}"));
+                has_told = true;
+            }
+            if begun.elapsed() > within {
+                let (within_s, address) = (within.as_secs(), self.shared.address.to_string());
+                return Err(CrewError::NoAgent { at, within_s, unfit, address });
+            }
+            let state = self.shared.state();
+            drop(self.shared.changed.wait_timeout(state, WATCH));
+        }
+    }
+
+    fn broker_is_there(&self) -> Result<(), CrewError> {
+        match self.shared.connection.away_for().filter(|away| *away > SILENCE_MAX) {
+            Some(away) => Err(CrewError::Away { address: self.shared.address.to_string(), away_s: away.as_secs() }),
+            None => Ok(()),
+        }
+    }
+
     /// What its workers can do.
     pub fn seats(&self) -> Seats {
         let own = self.own();
-        let descriptors = own.iter().map(|presence| presence.descriptors).min().unwrap_or(0);
-        Seats { cores: own.iter().map(|presence| presence.cores).sum(), descriptors }
+        let nobody = Seats { cores: 0, descriptors: u64::MAX };
+        own.iter().filter_map(Seats::of).fold(nobody, |all, own| Seats {
+            cores: all.cores + own.cores,
+            descriptors: all.descriptors.min(own.descriptors),
+        })
     }
 
     /// Its workers, in the order in which they host segments.
     pub fn own(&self) -> Vec<Presence> {
         let state = self.shared.state();
         state.seats.iter().filter_map(|id| Some(state.known.get(id)?.presence.clone())).collect()
+    }
+
+    /// Its agents.
+    pub fn agents(&self) -> Vec<Presence> {
+        let state = self.shared.state();
+        state.agents.iter().filter_map(|id| Some(state.known.get(id)?.presence.clone())).collect()
     }
 
     /// Has the first worker open a listener for the back end of a run: its address, and the descriptor by which the run's
@@ -214,26 +303,46 @@ impl Crew {
         let division = division.map_err(|error| format!("the plan cannot be run: {error}"))?;
         let plan = division.plan.clone();
         let workers = division.workers();
-        let (said, messages) = mpsc::channel();
-        let mut state = self.shared.state();
+        let state = self.shared.state();
         let Some(seats) = state.seats.get(..workers).map(<[String]>::to_vec) else {
             return Err(format!("{} of {workers} workers are left", state.seats.len()));
         };
-        state.runs.insert(run, Run { workers: seats.iter().cloned().map(Some).collect(), said });
-        for worker in &seats {
-            self.shared.send(&mut state, worker, &ToWorker::Start { run, boot: boot_id() });
+        let (lines, messages) = self.start(state, run, seats);
+        Ok((Load::begin(Joined { lines, messages }, division), plan))
+    }
+
+    /// Has this lab's agent watch the server at an address: lines to it, its name, and what it says.
+    ///
+    /// # Errors
+    /// As a sentence, when there is none.
+    pub fn watch(&self, at: IpAddr) -> Result<(Lines, Receiver<Said>, String), String> {
+        let run = unique().map_err(|error| error.to_string())?;
+        let state = self.shared.state();
+        let agent = state.agent_at(at, &boot_id());
+        let agent = agent.ok_or_else(|| format!("the agent that watched the server at {at} is gone"))?;
+        let name = state.name_of(&agent);
+        let (lines, said) = self.start(state, run, vec![agent]);
+        Ok((lines, said, name))
+    }
+
+    /// Starts processes of a run with those who take part in it.
+    fn start(&self, mut state: MutexGuard<'_, State>, run: u64, parts: Vec<String>) -> (Lines, Receiver<Said>) {
+        let (said, heard) = mpsc::channel();
+        state.runs.insert(run, Run { workers: parts.iter().cloned().map(Some).collect(), said });
+        for part in &parts {
+            self.shared.send(&mut state, part, &ToWorker::Start { run, boot: boot_id() });
         }
         drop(state);
-        let fleet = Joined { shared: Arc::clone(&self.shared), run, workers: seats, messages };
-        Ok((Load::begin(fleet, division), plan))
+        (Lines { shared: Arc::clone(&self.shared), run, parts }, heard)
     }
 }
 
 impl Drop for Crew {
     fn drop(&mut self) {
         let mut state = self.shared.state();
-        for worker in std::mem::take(&mut state.seats) {
-            self.shared.send(&mut state, &worker, &ToWorker::Release);
+        let agents = std::mem::take(&mut state.agents);
+        for own in std::mem::take(&mut state.seats).into_iter().chain(agents) {
+            self.shared.send(&mut state, &own, &ToWorker::Release);
         }
         drop(state);
         self.shared.connection.flush();

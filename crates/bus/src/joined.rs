@@ -1,54 +1,70 @@
-//! The workers of one run, on whatever machines they are.
+//! Who takes part in one run, on whatever machines they are.
 
 use crate::roster::{Said, Shared};
 use crate::words::ToWorker;
 use pushlab_fleet::Fleet;
 use pushlab_workload::messages::{Message, Order};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-/// Workers that have joined, each with a process for the run. These have ended when this is dropped.
-pub struct Joined {
+/// Lines to the processes of a run, on the machines of those who take part. These processes have ended when this is dropped.
+pub struct Lines {
     pub(crate) shared: Arc<Shared>,
     pub(crate) run: u64,
-    pub(crate) workers: Vec<String>,
+    pub(crate) parts: Vec<String>,
+}
+
+impl Lines {
+    /// Tells one of them something.
+    pub fn tell(&self, part: usize, what: &impl Serialize) {
+        // What is told are texts and numbers: there are none that cannot be written.
+        if let Ok(line) = serde_json::to_string(what).and_then(RawValue::from_string) {
+            self.shared.tell(&self.parts[part], &ToWorker::Line { run: self.run, line });
+        }
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        self.shared.end(self.run);
+    }
+}
+
+/// What somebody has said, read; or why it is gone, or cannot be understood.
+pub fn read<T: DeserializeOwned>(said: Result<Box<RawValue>, String>) -> Result<T, String> {
+    let line = said?;
+    serde_json::from_str(line.get()).map_err(|error| format!("it said {:?}: {error}", line.get()))
+}
+
+/// Workers that have joined, each with a process for the run.
+pub struct Joined {
+    pub(crate) lines: Lines,
     pub(crate) messages: Receiver<Said>,
 }
 
 impl Joined {
     /// What people call a worker; nothing once it is gone.
     pub fn name(&self, worker: usize) -> Option<String> {
-        let known = &self.shared.state().known;
-        Some(known.get(&self.workers[worker])?.presence.name.clone())
+        let known = &self.lines.shared.state().known;
+        Some(known.get(&self.lines.parts[worker])?.presence.name.clone())
     }
 }
 
 impl Fleet for Joined {
     fn tell(&mut self, worker: usize, order: &Order) {
-        let line = serde_json::to_string(order).and_then(RawValue::from_string);
-        // An order is a text: there is none that cannot be written.
-        if let Ok(line) = line {
-            self.shared.tell(&self.workers[worker], &ToWorker::Line { run: self.run, line });
-        }
+        self.lines.tell(worker, order);
     }
 
     fn hear(&mut self, timeout: Duration) -> Option<(usize, Result<Message, String>)> {
         let (worker, said) = self.messages.recv_timeout(timeout).ok()?;
-        let read = |line: Box<RawValue>| {
-            serde_json::from_str(line.get()).map_err(|error| format!("it said {:?}: {error}", line.get()))
-        };
-        Some((worker, said.and_then(read)))
+        Some((worker, read(said)))
     }
 
     fn is_far_away(&self) -> bool {
         true
-    }
-}
-
-impl Drop for Joined {
-    fn drop(&mut self) {
-        self.shared.end(self.run);
     }
 }

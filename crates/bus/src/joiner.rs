@@ -1,4 +1,4 @@
-//! A worker that joins a fleet: it says what it is, waits for a lab to take it, and runs what that lab says.
+//! A worker or an agent that joins a fleet: it says what it is, waits for a lab to take it, and runs what that lab says.
 //!
 //! Each run is a process of its own, so that what goes wrong there ends the run and not the worker.
 
@@ -7,9 +7,9 @@ use crate::child::Child;
 use crate::connection::{BusError, Connection};
 use crate::heard::Heard;
 use crate::names::{ANY, sender_of};
-use crate::words::{BEAT, LabBeat, Presence, SILENCE_MAX, ToLab, ToWorker};
+use crate::words::{BEAT, LabBeat, Presence, Role, SILENCE_MAX, ToLab, ToWorker};
 use pushlab_os::limits;
-use pushlab_probe::machine::{MachineFacts, physical_cores, usable_cpus};
+use pushlab_probe::machine::{MachineFacts, addresses, physical_cores, usable_cpus};
 use pushlab_wire::pieces::{Broken, Cutter, PieceDecoder};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -31,11 +31,11 @@ const RETRY_MIN: Duration = Duration::from_millis(500);
 /// Longest time between two attempts.
 const RETRY_MAX: Duration = Duration::from_secs(10);
 
-/// Makes the command that hosts a run for a lab, on its standard input and output; it is told whether the lab is on this
-/// machine, whose clock both then have.
+/// Makes the command that does its part of a run for a lab, on its standard input and output; it is told whether the lab
+/// is on this machine, whose clock both then have.
 pub type Host = Box<dyn Fn(&str, bool) -> Command>;
 
-/// How a worker joins.
+/// How one joins.
 pub struct JoinConfig {
     /// Where the fleet meets.
     pub address: Address,
@@ -43,12 +43,50 @@ pub struct JoinConfig {
     pub access: Access,
     /// What people call it.
     pub name: String,
-    /// Where others reach it; the address of the interface towards the broker by default.
-    pub ip: Option<IpAddr>,
-    /// Physical cores, the first ones, that it leaves to others.
-    pub spare_cores: usize,
-    /// The command that hosts a run.
+    /// What it joins as.
+    pub joins_as: JoinsAs,
+    /// The command for its part of a run.
     pub host: Host,
+}
+
+/// What one joins as.
+pub enum JoinsAs {
+    /// A host of clients.
+    Worker {
+        /// Where others reach it; the address of the interface towards the broker by default.
+        ip: Option<IpAddr>,
+        /// Physical cores, the first ones, that it leaves to others.
+        spare_cores: usize,
+    },
+    /// Somebody who watches the servers of this machine.
+    Agent {
+        /// Where clients reach them, beside the addresses of its interfaces.
+        addresses: Vec<IpAddr>,
+    },
+}
+
+impl JoinsAs {
+    /// What it can do then, the cores on which its processes run (any, if there are none), and that in words.
+    fn role(&self, broker: &Address) -> io::Result<(Role, Vec<usize>, String)> {
+        match self {
+            Self::Worker { ip, spare_cores } => {
+                let mut cores = physical_cores(&usable_cpus());
+                // On a machine that has no more, there is nothing to spare.
+                cores.drain(..(*spare_cores).min(cores.len().saturating_sub(1)));
+                let numbers = cores.iter().map(|cpu| cpu.number).collect();
+                let (cores, descriptors) = (cores.len() as u32, limits::descriptors().soft);
+                let address = ip.map_or_else(|| broker.own_ip(), Ok)?;
+                let says = format!("cores: {cores}, descriptors: {descriptors}, reached at {address}");
+                Ok((Role::Worker { cores, descriptors, address }, numbers, says))
+            }
+            Self::Agent { addresses: more } => {
+                let addresses: Vec<IpAddr> = more.iter().copied().chain(addresses()).collect();
+                let all: Vec<String> = addresses.iter().map(IpAddr::to_string).collect();
+                let says = format!("watches servers at {}", all.join(", "));
+                Ok((Role::Agent { addresses, boot: boot_id() }, Vec::new(), says))
+            }
+        }
+    }
 }
 
 /// Joins, and works until it is told to stop; `say` is given a line for each change of its state. A broker that is not
@@ -90,7 +128,7 @@ pub fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default()
 }
 
-/// The lab that has this worker.
+/// The lab that has it.
 struct Lab {
     id: String,
     heard: Instant,
@@ -102,6 +140,8 @@ struct Joiner<'a> {
     config: &'a JoinConfig,
     connection: &'a Connection,
     presence: Presence,
+    /// Its role in words.
+    says: String,
     cores: Vec<usize>,
     events: SyncSender<Heard>,
     heard: Receiver<Heard>,
@@ -114,18 +154,13 @@ struct Joiner<'a> {
 
 impl<'a> Joiner<'a> {
     fn new(config: &'a JoinConfig, connection: &'a Connection) -> Result<Self, BusError> {
-        let mut cores = physical_cores(&usable_cpus());
-        // On a machine that has no more, there is nothing to spare.
-        cores.drain(..config.spare_cores.min(cores.len().saturating_sub(1)));
-        let cores: Vec<usize> = cores.into_iter().map(|cpu| cpu.number).collect();
+        let (role, cores, says) = config.joins_as.role(&config.address)?;
         let presence = Presence {
             id: format!("{:016x}", unique()?),
             name: config.name.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             machine: MachineFacts::read(Duration::ZERO),
-            cores: cores.len() as u32,
-            descriptors: limits::descriptors().soft,
-            address: config.ip.map_or_else(|| config.address.own_ip(), Ok)?,
+            role,
             lab: None,
             leaves: false,
         };
@@ -134,6 +169,7 @@ impl<'a> Joiner<'a> {
             config,
             connection,
             presence,
+            says,
             cores,
             events,
             heard,
@@ -166,11 +202,7 @@ impl<'a> Joiner<'a> {
     }
 
     fn work(mut self, say: &mut dyn FnMut(&str), is_over: &mut dyn FnMut() -> bool) -> Result<(), BusError> {
-        let Presence { cores, descriptors, address, .. } = &self.presence;
-        say(&format!(
-            "waits for work at {}; cores: {cores}, descriptors: {descriptors}, reached at {address}",
-            self.config.address
-        ));
+        say(&format!("waits for work at {}; {}", self.config.address, self.says));
         while !is_over() {
             match self.heard.recv_timeout(WATCH) {
                 Ok(heard) => self.take(heard, say),
@@ -253,7 +285,7 @@ impl<'a> Joiner<'a> {
                 say(&format!("{broken}; free again"));
                 self.let_go();
             }
-            // Of a lab that has given this worker up, or that was given up.
+            // Of a lab that has given this one up, or that was given up.
             Ok(_) | Err(_) => {}
         }
     }
@@ -288,7 +320,7 @@ impl<'a> Joiner<'a> {
                 let command = (self.config.host)(lab, boot == boot_id());
                 let started = match self.runs.len() < RUNS_MAX {
                     true => Child::start(command, &self.cores, listener, run, &self.events),
-                    false => Err(io::Error::other(format!("it already hosts {RUNS_MAX} runs"))),
+                    false => Err(io::Error::other(format!("it already has a part in {RUNS_MAX} runs"))),
                 };
                 match started {
                     Ok(child) => drop(self.runs.insert(run, child)),
@@ -316,7 +348,10 @@ impl<'a> Joiner<'a> {
         while self.listeners.len() >= RUNS_MAX {
             self.listeners.pop_first();
         }
-        let listener = TcpListener::bind((self.presence.address, 0))?;
+        let Role::Worker { address, .. } = self.presence.role else {
+            return Err(io::Error::other("an agent hosts no back end"));
+        };
+        let listener = TcpListener::bind((address, 0))?;
         let (address, descriptor) = (listener.local_addr()?, listener.as_raw_fd());
         self.listeners.insert(run, listener);
         Ok(ToLab::Listening { run, address, descriptor })

@@ -5,14 +5,14 @@
 //!
 //! let address = Address::parse("nats://broker.example.org")?;
 //! for worker in Crew::open(&address, &Access::default())?.list() {
-//!     println!("{}: {} cores", worker.name, worker.cores);
+//!     println!("{}: {:?}", worker.name, worker.role);
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! From the bottom up: a [`Connection`] is a broker for threads that wait; [`pieces`](pushlab_wire::pieces) let messages
-//! of any length through, and show when one is lost; [`words`] is what labs and workers say, [`names`] where. On top, [`join`] is a worker,
-//! and [`Crew`] the lab's end, of which [`Joined`] is one run. [`Broker`] starts a broker.
+//! of any length through, and show when one is lost; [`words`] is what labs and workers say, [`names`] where. On top, [`join`] is a worker
+//! or an agent, and [`Crew`] the lab's end, of which [`Joined`] is one run. [`Broker`] starts a broker.
 
 mod address;
 mod broker;
@@ -30,5 +30,6 @@ pub use address::{Access, Address, BadAddress, unique, without_secrets};
 pub use broker::{Broker, BrokerError};
 pub use connection::{BusError, Connection};
 pub use crew::{Crew, CrewError, Seats, Watcher, clock_of};
-pub use joined::Joined;
-pub use joiner::{Host, JoinConfig, host_name, join};
+pub use joined::{Joined, Lines, read};
+pub use joiner::{Host, JoinConfig, JoinsAs, host_name, join};
+pub use roster::Said;

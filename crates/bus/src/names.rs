@@ -2,11 +2,11 @@
 //!
 //! | subject | who publishes | what |
 //! |---|---|---|
-//! | `pushlab.FLEET.presence` | every worker, once a second | what it is, and which lab has it |
-//! | `pushlab.FLEET.call` | whoever wants to know who is there | nothing: workers answer with their presence |
-//! | `pushlab.FLEET.labs` | every lab that has workers, once a second | its own id |
-//! | `pushlab.FLEET.worker.WORKER.LAB` | a lab | words to one worker, in pieces |
-//! | `pushlab.FLEET.lab.LAB.WORKER` | a worker | words to its lab, in pieces |
+//! | `pushlab.FLEET.presence` | every worker and agent, once a second | what it is, and which lab has it |
+//! | `pushlab.FLEET.call` | whoever wants to know who is there | nothing: they answer with their presence |
+//! | `pushlab.FLEET.labs` | every lab, once a second | its own id |
+//! | `pushlab.FLEET.worker.WORKER.LAB` | a lab | words to one worker or agent, in pieces |
+//! | `pushlab.FLEET.lab.LAB.WORKER` | a worker or an agent | words to its lab, in pieces |
 //! | `pushlab.FLEET.clock.LAB` | the process of a run | a question for the lab's clock, answered at once |
 
 /// Longest name of a fleet.

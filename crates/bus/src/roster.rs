@@ -1,12 +1,12 @@
-//! Who is there, which workers are this lab's, and what they say: a thread takes what comes, others wait for it.
+//! Who is there, which workers and agents are this lab's, and what they say: a thread takes what comes, others wait for it.
 
 use crate::address::{Address, unique};
 use crate::connection::Connection;
-use crate::words::{BEAT, LabBeat, Presence, SILENCE_MAX, ToLab, ToWorker};
+use crate::words::{BEAT, LabBeat, Presence, Role, SILENCE_MAX, ToLab, ToWorker};
 use pushlab_wire::pieces::{Broken, Cutter, PieceDecoder};
 use serde_json::value::RawValue;
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -42,20 +42,22 @@ pub struct State {
     links: BTreeMap<String, Link>,
     /// This lab's workers, in the order of names, in which they host segments.
     pub seats: Vec<String>,
+    /// This lab's agents.
+    pub agents: Vec<String>,
     /// The runs that go on.
     pub runs: BTreeMap<u64, Run>,
     /// What became of listeners that were asked for.
     pub listeners: BTreeMap<u64, Result<(SocketAddr, i32), String>>,
 }
 
-/// A worker, whosever it is.
+/// A worker or an agent, whosever it is.
 pub struct Known {
     /// What it is.
     pub presence: Presence,
     heard: Instant,
 }
 
-/// Streams to and from a worker.
+/// Streams to and from one of them.
 struct Link {
     cutter: Cutter,
     decoder: PieceDecoder,
@@ -63,13 +65,13 @@ struct Link {
     asked: Instant,
 }
 
-/// What one worker of a run says, or why it is gone. It is not read before it is wanted, since what a thousand workers
-/// measured takes little room as text and much otherwise.
+/// What one of those who take part in a run says, or why it is gone. It is not read before it is wanted, since what a
+/// thousand workers measured takes little room as text and much otherwise.
 pub type Said = (usize, Result<Box<RawValue>, String>);
 
-/// A run that goes on.
+/// A run that goes on, or what an agent sees of one.
 pub struct Run {
-    /// Its workers; `None` once one has ended or is lost, so that it is told once.
+    /// Who takes part; `None` once one has ended or is lost, so that it is told once.
     pub workers: Vec<Option<String>>,
     /// Where what they say goes.
     pub said: Sender<Said>,
@@ -123,12 +125,38 @@ impl Shared {
         unfit: &mut Vec<String>,
     ) -> Vec<String> {
         let mut state = self.state();
-        let name = |id| state.known.get(id).map(|known| known.presence.name.clone());
-        let names: Vec<String> = state.seats.iter().filter_map(name).collect();
-        let mut missing = wanted.saturating_sub(names.len());
-        let mut free: Vec<Presence> = Vec::new();
-        let seats: BTreeSet<&String> = state.seats.iter().collect();
-        for presence in state.known.values().map(|known| &known.presence).filter(|one| !seats.contains(&one.id)) {
+        let names: Vec<String> = state.seats.iter().map(|id| state.name_of(id)).collect();
+        let missing = wanted.saturating_sub(names.len());
+        let is_worker = |presence: &Presence| matches!(presence.role, Role::Worker { .. });
+        let free = self.free(&state, unfit, &is_worker, fits);
+        free.iter().take(missing).for_each(|id| self.ask_to_be_ours(&mut state, id));
+        names
+    }
+
+    /// This lab's agent that watches servers at an address, by its id; asks a free one where there is none yet, and says why
+    /// others cannot be used.
+    pub fn reserve_agent(&self, address: IpAddr, asked_on: &str, unfit: &mut Vec<String>) -> Option<String> {
+        let mut state = self.state();
+        let own = state.agent_at(address, asked_on);
+        if own.is_none() {
+            let watches = |presence: &Presence| presence.role.watches(address, asked_on);
+            let free = self.free(&state, unfit, &watches, &|_| Ok(()));
+            free.iter().take(1).for_each(|id| self.ask_to_be_ours(&mut state, id));
+        }
+        own
+    }
+
+    /// Who is nobody's yet and can be used, in the order of names; and why others cannot.
+    fn free(
+        &self,
+        state: &State,
+        unfit: &mut Vec<String>,
+        is_wanted: &dyn Fn(&Presence) -> bool,
+        fits: &dyn Fn(&Presence) -> Result<(), String>,
+    ) -> Vec<String> {
+        let mut free: Vec<&Presence> = Vec::new();
+        let there = state.known.values().map(|known| &known.presence);
+        for presence in there.filter(|one| is_wanted(one) && !state.is_own(&one.id)) {
             let why = match &presence.lab {
                 Some(lab) if *lab != self.id => Err("is another lab's".to_owned()),
                 _ if presence.version != env!("CARGO_PKG_VERSION") => {
@@ -137,22 +165,18 @@ impl Shared {
                 _ => fits(presence),
             };
             match why {
-                Ok(()) => free.push(presence.clone()),
+                Ok(()) => free.push(presence),
                 Err(why) => unfit.push(format!("{} {why}", presence.name)),
             }
         }
-        free.sort_by(|one, other| (&one.name, &one.id).cmp(&(&other.name, &other.id)));
-        for Presence { id, .. } in free {
-            let is_asked = state.links.get(&id).is_some_and(|link| link.asked.elapsed() < SILENCE_MAX);
-            if missing == 0 {
-                break;
-            }
-            missing -= 1;
-            if !is_asked {
-                self.ask(&mut state, &id, &ToWorker::Reserve);
-            }
+        free.sort_by_key(|one| (&one.name, &one.id));
+        free.into_iter().map(|one| one.id.clone()).collect()
+    }
+
+    fn ask_to_be_ours(&self, state: &mut State, id: &str) {
+        if state.links.get(id).is_none_or(|link| link.asked.elapsed() >= SILENCE_MAX) {
+            self.ask(state, id, &ToWorker::Reserve);
         }
-        names
     }
 
     /// Begins new streams to and from a worker, with a word to it.
@@ -196,7 +220,7 @@ impl Shared {
         } else if state.known.len() < KNOWN_MAX || state.known.contains_key(&id) {
             state.known.insert(id.clone(), Known { presence, heard: Instant::now() });
             let is_own = lab.as_ref() == Some(&self.id);
-            let is_seat = state.seats.contains(&id);
+            let is_seat = state.is_own(&id);
             // What it said before it heard the last word to it may still be under way.
             let is_settled = state.links.get(&id).is_none_or(|link| link.asked.elapsed() > SILENCE_MAX);
             if is_seat && !is_own && is_settled {
@@ -219,11 +243,18 @@ impl Shared {
         };
         match word {
             Ok(ToLab::Reserved) => {
-                if !state.seats.iter().any(|seat| seat == worker) {
-                    state.seats.push(worker.to_owned());
-                    let mut seats = std::mem::take(&mut state.seats);
-                    seats.sort_by_cached_key(|id| (state.name_of(id), id.clone()));
-                    state.seats = seats;
+                let role = state.known.get(worker).map(|known| &known.presence.role);
+                match role {
+                    _ if state.is_own(worker) => {}
+                    Some(Role::Agent { .. }) => state.agents.push(worker.to_owned()),
+                    Some(Role::Worker { .. }) => {
+                        state.seats.push(worker.to_owned());
+                        let mut seats = std::mem::take(&mut state.seats);
+                        seats.sort_by_cached_key(|id| (state.name_of(id), id.clone()));
+                        state.seats = seats;
+                    }
+                    // It has left meanwhile.
+                    None => {}
                 }
             }
             Ok(ToLab::Taken) => {}
@@ -266,10 +297,11 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// A worker is not this lab's any more; the runs that it had a part in learn why.
+    /// One is not this lab's any more; the runs that it had a part in learn why.
     fn lose(&self, state: &mut State, id: &str, why: &str) {
         let name = state.name_of(id);
         state.seats.retain(|seat| seat != id);
+        state.agents.retain(|agent| agent != id);
         state.links.remove(id);
         let runs: Vec<u64> = state.runs.keys().copied().collect();
         runs.into_iter().for_each(|run| state.ended(run, id, &format!("{name}: {why}")));
@@ -291,11 +323,24 @@ impl Shared {
 }
 
 impl State {
-    fn name_of(&self, id: &str) -> String {
+    /// Whether a worker or an agent is this lab's.
+    fn is_own(&self, id: &str) -> bool {
+        self.seats.iter().chain(&self.agents).any(|own| own == id)
+    }
+
+    /// This lab's agent for an address.
+    pub fn agent_at(&self, address: IpAddr, asked_on: &str) -> Option<String> {
+        let watches =
+            |id: &&String| self.known.get(*id).is_some_and(|known| known.presence.role.watches(address, asked_on));
+        self.agents.iter().find(watches).cloned()
+    }
+
+    /// What people call one of them; its id once it is gone.
+    pub fn name_of(&self, id: &str) -> String {
         self.known.get(id).map_or_else(|| id.to_owned(), |known| known.presence.name.clone())
     }
 
-    /// Whether some worker has not said that its part of a run is over.
+    /// Whether somebody has not said that its part of a run is over.
     fn goes_on(&self, run: u64) -> bool {
         self.runs.get(&run).is_some_and(|run| run.workers.iter().any(Option::is_some))
     }
@@ -308,7 +353,7 @@ impl State {
         }
     }
 
-    /// A worker's part of a run is over. The coordinator knows what to think of that: of one that is done, nothing.
+    /// One's part of a run is over. Whoever leads it knows what to think of that: of one that is done, nothing.
     fn ended(&mut self, run: u64, worker: &str, how: &str) {
         self.said(run, worker, Err(how.to_owned()));
         let Some(run) = self.runs.get_mut(&run) else { return };

@@ -1,7 +1,8 @@
 //! What labs and workers say to each other, as JSON texts.
 //!
-//! A worker that has joined is a *seat*: it runs `pushlab worker` as a child for each run, and passes on, unread, the lines
-//! that this child and the lab's coordinator exchange ([`pushlab_workload::messages`]).
+//! Whoever has joined, a worker or an agent, runs a child for each run, and passes on, unread, the lines that this child and
+//! the lab exchange: with a worker's, its coordinator ([`pushlab_workload::messages`]); with an agent's, whoever watches the
+//! server.
 
 use pushlab_probe::machine::MachineFacts;
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,7 @@ pub const BEAT: Duration = Duration::from_secs(1);
 /// Who has said nothing for so long is taken for dead, by both sides: a failure is told within 10 s.
 pub const SILENCE_MAX: Duration = Duration::from_secs(5);
 
-/// What a worker that has joined is.
+/// Who has joined.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Presence {
     /// Its own, made when it joined.
@@ -25,19 +26,48 @@ pub struct Presence {
     pub version: String,
     /// What its machine is.
     pub machine: MachineFacts,
-    /// Physical cores that its loops may use.
-    pub cores: u32,
-    /// Descriptors that one of its loops may hold.
-    pub descriptors: u64,
-    /// Where others reach it.
-    pub address: IpAddr,
+    /// What it can do.
+    pub role: Role,
     /// The lab that has it; `None` while it is free.
     pub lab: Option<String>,
     /// Whether this is the last of it.
     pub leaves: bool,
 }
 
-/// What a lab tells a worker.
+/// What whoever has joined can do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Host clients.
+    Worker {
+        /// Physical cores that its loops may use.
+        cores: u32,
+        /// Descriptors that one of its loops may hold.
+        descriptors: u64,
+        /// Where others reach it.
+        address: IpAddr,
+    },
+    /// Watch a server beside it.
+    Agent {
+        /// Where clients reach servers beside it.
+        addresses: Vec<IpAddr>,
+        /// Which boot of which machine it is on, of which loopback addresses are.
+        boot: String,
+    },
+}
+
+impl Role {
+    /// Whether it is an agent that watches servers at this address, asked by somebody on that machine.
+    pub fn watches(&self, address: IpAddr, asked_on: &str) -> bool {
+        match self {
+            Self::Worker { .. } => false,
+            Self::Agent { boot, .. } if address.is_loopback() => boot == asked_on,
+            Self::Agent { addresses, .. } => addresses.contains(&address),
+        }
+    }
+}
+
+/// What a lab tells a worker or an agent.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToWorker {
@@ -48,18 +78,18 @@ pub enum ToWorker {
         /// For which run.
         run: u64,
     },
-    /// Start a process for a run.
+    /// Start the process of a run.
     Start {
         /// Which run.
         run: u64,
         /// Which boot of which machine the lab's clock is that of.
         boot: String,
     },
-    /// Give it a line: an order.
+    /// Give it a line.
     Line {
         /// Which run's.
         run: u64,
-        /// The order.
+        /// The line.
         line: Box<RawValue>,
     },
     /// End it, and forget the run.
@@ -71,7 +101,7 @@ pub enum ToWorker {
     Release,
 }
 
-/// What a worker tells a lab.
+/// What a worker or an agent tells a lab.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToLab {
@@ -95,11 +125,11 @@ pub enum ToLab {
         /// Why.
         why: String,
     },
-    /// The process has said a line: a message.
+    /// The process has said a line.
     Line {
         /// Which run's.
         run: u64,
-        /// The message.
+        /// The line.
         line: Box<RawValue>,
     },
     /// The process has ended; nothing follows of this run.
@@ -121,6 +151,15 @@ pub struct LabBeat {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_agent_watches_its_own_addresses_and_loopback_ones_of_its_machine() {
+        let [own, loopback]: [IpAddr; 2] = [[10, 0, 0, 5].into(), [127, 0, 0, 1].into()];
+        let agent = Role::Agent { addresses: vec![own], boot: "here".to_owned() };
+        assert!(agent.watches(own, "there") && agent.watches(loopback, "here"));
+        assert!(!agent.watches(loopback, "there") && !agent.watches([10, 0, 0, 6].into(), "here"));
+        assert!(!Role::Worker { cores: 1, descriptors: 1, address: own }.watches(own, "here"));
+    }
 
     #[test]
     fn a_line_travels_as_it_is() {

@@ -14,7 +14,7 @@ mod units;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 use commands::{
-    access, backend, capacity, console, doctor, fleet, list, results, run, serve, subjects, transfer, worker,
+    access, agent, backend, capacity, console, doctor, fleet, list, results, run, serve, subjects, transfer, worker,
 };
 use pushlab_wire::codes::ExitCode;
 
@@ -47,6 +47,7 @@ enum Command {
     Subjects(subjects::SubjectsArgs),
     Fleet(fleet::FleetCommands),
     Worker(worker::WorkerArgs),
+    Agent(agent::AgentArgs),
     /// Print a completion script for a shell.
     Completions {
         /// Which shell.
@@ -100,6 +101,7 @@ fn main() -> std::process::ExitCode {
         }
         Command::Fleet(args) => fleet::run(&args),
         Command::Worker(args) => worker::run(&args),
+        Command::Agent(args) => agent::run(&args),
     };
     let code = result.unwrap_or_else(|error| {
         eprintln!("error: {}", failure::text(&error));

@@ -1,5 +1,6 @@
 //! Experiments carried out: the order of their runs, and going on after an interruption.
 
+use crate::agent::Agents;
 use crate::archive::{self, Archive, ArchiveError};
 use crate::attempts::{Stopped, execute_until_valid};
 use crate::checks::{CheckError, check_plans};
@@ -54,6 +55,8 @@ pub struct Start {
     pub left_out: Vec<LeftOut>,
     /// Where the load's workers are.
     pub workers: Workers,
+    /// Who watches servers that the lab did not start.
+    pub agents: Agents,
 }
 
 /// Why a campaign cannot be carried out.
@@ -158,7 +161,7 @@ impl<P: Planner> Campaign<P> {
         start: &Start,
     ) -> Result<Self, CampaignError> {
         let logs = start.out.join(header.folder_name(archive.id()));
-        let place = Workplace::make(pinning, start.workers.clone(), logs, start.captures)?;
+        let place = Workplace::make(pinning, start.workers.clone(), start.agents.clone(), logs, start.captures)?;
         let so_far = archive.runs()?;
         Ok(Self { planner, header, archive, place, so_far })
     }
@@ -279,15 +282,20 @@ fn begin_or_go_on(
 ) -> Result<(Archive, Header), CampaignError> {
     if !start.is_fresh
         && let Some((id, header)) = archive::find_unfinished(&store, &start.name, start.seed, this_build(), |header| {
-            is_same(header) && header.fleet.is_empty() == start.workers.are_here()
+            let is_seen_alike = header.agents.is_empty() == start.agents.are_none();
+            is_same(header) && is_seen_alike && header.fleet.is_empty() == start.workers.are_here()
         })?
     {
         return Ok((Archive::resume(store, id)?, header));
     }
     let seed = start.seed.unwrap_or_else(|| fastrand::u64(..1 << 48));
     let header = fill(header::empty(&start.name, seed, start.command.clone(), pinning));
-    let header =
-        header::with_versions(Header { left_out: start.left_out.clone(), fleet: start.workers.machines(), ..header });
+    let header = header::with_versions(Header {
+        left_out: start.left_out.clone(),
+        fleet: start.workers.machines(),
+        agents: start.agents.machines(),
+        ..header
+    });
     Ok((Archive::begin(store, &header)?, header))
 }
 

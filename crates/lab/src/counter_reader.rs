@@ -1,15 +1,12 @@
 //! Our server asked for its counters while a run goes on.
 
-use crate::certificate::Certificate;
-use crate::topology::Topology;
 use pushlab_link::namespace::Namespace;
+use pushlab_load::tls::{BadCertificate, TlsClient};
 use pushlab_record::CounterSample;
 use pushlab_wire::http::{BodyKind, Headers, parse_response};
-use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use pushlab_workload::plan::{Http, Target};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Time to answer.
@@ -18,7 +15,8 @@ const TIMEOUT: Duration = Duration::from_millis(500);
 /// Asks our server for its counters, over one connection that stays open and beside the link, if there is one.
 pub struct CounterReader {
     address: SocketAddr,
-    tls: Option<Arc<ClientConfig>>,
+    request: String,
+    tls: Option<TlsClient>,
     namespace: Option<Namespace>,
     stream: Option<Box<dyn Stream>>,
     /// Bytes that it has sent and received: they are in the server's counts.
@@ -26,31 +24,21 @@ pub struct CounterReader {
     received_bytes: u64,
 }
 
-const REQUEST: &[u8] = b"GET /stats HTTP/1.1\r\nHost: lab\r\n\r\n";
-
 trait Stream: Read + Write + Send {}
 impl<T: Read + Write + Send> Stream for T {}
 
 impl CounterReader {
-    /// A reader; connects when first used, over TLS if the server itself has a certificate.
+    /// A reader of a server that is reached so, from within a namespace if it is in one; connects when first used.
     ///
     /// # Errors
-    /// When the run's certificate or namespace cannot be used.
-    pub fn new(address: SocketAddr, topology: &Topology, certificate: Option<&Certificate>) -> io::Result<Self> {
-        let tls = match certificate {
-            None => None,
-            Some(certificate) => {
-                let mut roots = RootCertStore::empty();
-                let trusted = CertificateDer::from_pem_file(&certificate.certificate).map_err(io::Error::other)?;
-                roots.add(trusted).map_err(io::Error::other)?;
-                let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-                Some(Arc::new(config))
-            }
-        };
+    /// When its certificate cannot be trusted.
+    pub fn new(target: &Target, namespace: Option<Namespace>) -> Result<Self, BadCertificate> {
+        let Target { address, authority, path, tls } = target;
         Ok(Self {
-            address,
-            tls,
-            namespace: topology.subject_namespace().cloned(),
+            address: *address,
+            request: format!("GET {path}/stats HTTP/1.1\r\nHost: {authority}\r\n\r\n"),
+            tls: tls.as_ref().map(|tls| TlsClient::of(tls, Http::Http11)).transpose()?,
+            namespace,
             stream: None,
             sent_bytes: 0,
             received_bytes: 0,
@@ -82,10 +70,10 @@ impl CounterReader {
         stream.set_read_timeout(Some(TIMEOUT))?;
         stream.set_write_timeout(Some(TIMEOUT))?;
         stream.set_nodelay(true)?;
-        let Some(tls) = &self.tls else { return Ok(Box::new(stream)) };
-        let name = ServerName::from(self.address.ip());
-        let connection = ClientConnection::new(tls.clone(), name).map_err(io::Error::other)?;
-        Ok(Box::new(StreamOwned::new(connection, stream)))
+        match &self.tls {
+            None => Ok(Box::new(stream)),
+            Some(tls) => Ok(Box::new(tls.over_blocking(stream)?)),
+        }
     }
 
     fn try_read(&mut self) -> io::Result<CounterSample> {
@@ -96,8 +84,8 @@ impl CounterReader {
                 self.stream.insert(stream)
             }
         };
-        stream.write_all(REQUEST)?;
-        self.sent_bytes += REQUEST.len() as u64;
+        stream.write_all(self.request.as_bytes())?;
+        self.sent_bytes += self.request.len() as u64;
         // What it is answered now is written after the server has counted.
         let received_before = self.received_bytes;
         let mut bytes = Vec::new();

@@ -117,6 +117,10 @@ impl<'a> Follow<'a> {
                     is_of_load = matches!(error, LoadError::Worker { .. } | LoadError::Silent { .. });
                     Some(load.fleet().told(&error))
                 }
+                None if target.blindness().is_some() => {
+                    is_of_load = true;
+                    target.blindness()
+                }
                 None if Instant::now() > deadline => {
                     Some(format!("the run did not end within {} s", longest.as_secs()))
                 }

@@ -84,6 +84,7 @@ pub fn empty(name: &str, seed: u64, command: Vec<String>, pinning: &Pinning) -> 
         left_out: Vec::new(),
         machine: Some(MachineFacts::read(Duration::ZERO)),
         fleet: Vec::new(),
+        agents: Vec::new(),
     }
 }
 

@@ -1,9 +1,10 @@
 //! What is read of the machine when the phases of a run begin.
 
 use pushlab_probe::{MachineLoad, TcpActivity, kernel_memory_bytes};
+use pushlab_record::KernelMemory;
 use pushlab_workload::plan::Phase;
 
-/// What the lab read of the machine at the phases of a run.
+/// What is read of the subject's machine, or of the lab's, at the phases of a run.
 #[derive(Default)]
 pub struct MachineWatch {
     /// The subject's process, if it can be seen: another one after a restart.
@@ -14,14 +15,21 @@ pub struct MachineWatch {
     before_load: Option<MachineLoad>,
     /// How busy it was in the load phase.
     pub load: Option<MachineLoad>,
-    /// Memory of the kernel when everybody was connected.
-    pub kernel_idle_bytes: Option<u64>,
+    /// Memory of the kernel before anybody was connected, and when everybody was.
+    kernel_before_bytes: Option<u64>,
+    kernel_idle_bytes: Option<u64>,
 }
 
 impl MachineWatch {
-    /// Of a run whose subject is this process, if it can be seen.
+    /// Of a run whose subject is this process, if it can be seen. Nobody is connected yet.
     pub fn of(subject: Option<u32>) -> Self {
-        Self { subject, ..Self::default() }
+        Self { subject, kernel_before_bytes: kernel_memory_bytes(), ..Self::default() }
+    }
+
+    /// What the kernel held for the clients.
+    pub fn kernel(&self) -> Option<KernelMemory> {
+        let (before_bytes, idle_bytes) = self.kernel_before_bytes.zip(self.kernel_idle_bytes)?;
+        Some(KernelMemory { before_bytes, idle_bytes })
     }
 
     /// A phase begins.

@@ -18,6 +18,9 @@ const COUNTER_INTERVAL: Duration = Duration::from_millis(250);
 const LONG_COUNTER_INTERVAL: Duration = Duration::from_secs(2);
 /// What counts as long, ms.
 const LONG_LOAD_MS: u64 = 60_000;
+/// Time between two samples of processes.
+pub const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
+
 /// What a process tree has used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
@@ -44,6 +47,12 @@ impl LatestUsage {
         let [cpu_ns, rss_bytes] = &*self.0;
         Usage { cpu_ns: cpu_ns.load(Ordering::Relaxed), rss_bytes: rss_bytes.load(Ordering::Relaxed) }
     }
+
+    /// There is a later one.
+    pub fn note(&self, sample: &Sample) {
+        self.0[0].store(sample.cpu_ns, Ordering::Relaxed);
+        self.0[1].store(sample.rss_bytes, Ordering::Relaxed);
+    }
 }
 
 /// Where in their intervals the readers of a run begin to read: over its repeats everywhere.
@@ -57,7 +66,7 @@ pub struct Phases {
 
 impl Phases {
     /// How long after it could begin to read, something is read for the first time.
-    fn delay(&self, what: Periodic, interval: Duration) -> Duration {
+    pub fn delay(&self, what: Periodic, interval: Duration) -> Duration {
         let interval_ns = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
         Duration::from_nanos(self.repetition.phase_ns(what, self.seed, interval_ns))
     }
@@ -72,26 +81,25 @@ pub struct Watched<'a> {
     pub ports: Vec<u16>,
     /// Which side of the run it is.
     pub what: Periodic,
+    /// Time before the first sample.
+    pub delay: Duration,
+    /// Whether samples are told as they are taken, and not kept.
+    pub are_told_only: bool,
 }
 
-/// Samples processes.
+/// Samples processes; whoever is told of a sample delays the next one.
 ///
 /// # Errors
 /// As a sentence.
-pub fn sample(watched: Watched<'_>, used: &LatestUsage, phases: Phases) -> Result<Sampler, String> {
-    let Watched { pids, ports, what } = watched;
+pub fn sample(watched: Watched<'_>, tell: impl FnMut(&Sample) + Send + 'static) -> Result<Sampler, String> {
+    let Watched { pids, ports, what, delay, are_told_only } = watched;
     let failed = |what: &dyn std::fmt::Display| format!("cannot watch processes {pids:?}: {what}");
     // A subject may be started again; one that ends by itself has ended the run.
     let config = ProbeConfig { ports, outlives_roots: what == Periodic::SubjectSamples, ..ProbeConfig::default() };
     let probe = Probe::of_all(pids, config).map_err(|e| failed(&e))?;
-    let used = used.0.clone();
-    let note = move |sample: &Sample| {
-        used[0].store(sample.cpu_ns, Ordering::Relaxed);
-        used[1].store(sample.rss_bytes, Ordering::Relaxed);
-    };
-    let config = SamplerConfig::default();
-    let config = SamplerConfig { delay: phases.delay(what, config.interval), ..config };
-    Sampler::start(probe, config, note).map_err(|e| failed(&e))
+    let config = SamplerConfig { interval: SAMPLE_INTERVAL, delay, ..SamplerConfig::default() };
+    let config = if are_told_only { SamplerConfig { samples_max: 0, ..config } } else { config };
+    Sampler::start(probe, config, tell).map_err(|e| failed(&e))
 }
 
 /// How often the counters are read.
@@ -108,9 +116,8 @@ pub struct CounterWatch {
 }
 
 impl CounterWatch {
-    /// Begins to read.
-    pub fn start(mut reader: CounterReader, interval: Duration, phases: Phases) -> Self {
-        let delay = phases.delay(Periodic::Counters, interval);
+    /// Begins to read, for the first time after a delay.
+    pub fn start(mut reader: CounterReader, interval: Duration, delay: Duration) -> Self {
         let (stop, begins_anew) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let (stopped, is_new) = (stop.clone(), begins_anew.clone());
         let thread = std::thread::spawn(move || {

@@ -1,5 +1,6 @@
 //! One run: a subject, a worker, probes on both, and what came of it.
 
+use crate::agent::Elsewhere;
 use crate::following::{Ended, Follow};
 use crate::link_watch::LinkWatch;
 use crate::machine_watch::MachineWatch;
@@ -7,7 +8,7 @@ use crate::meeting::Beside;
 use crate::observer::{LISTEN, RunObserver};
 use crate::planned::{CHANNEL, Ends, named, plan, repetition};
 use crate::planner::Side;
-use crate::probes::{CounterWatch, LatestUsage, Phases, Watched, sample};
+use crate::probes::{CounterWatch, LatestUsage, Phases, SAMPLE_INTERVAL, Watched, sample};
 use crate::standing::{Setup, Stage, Standing};
 use crate::target::{Launch, Target, outage_of};
 use crate::topology::Topology;
@@ -21,7 +22,7 @@ use pushlab_experiment::Experiment;
 use pushlab_fleet::Load;
 use pushlab_os::clock::monotonic_ns;
 use pushlab_probe::runtime_log::RuntimeLog;
-use pushlab_probe::{MachineLoad, Recording, Sampler, TcpActivity, kernel_memory_bytes};
+use pushlab_probe::{MachineLoad, Recording, Sampler, TcpActivity};
 use pushlab_record::measure;
 use pushlab_record::{CounterSample, KernelMemory, NetworkRecord, Outcome, PlannedRun, RunRecord, WarmUp};
 use pushlab_subjects::named::Named;
@@ -57,7 +58,7 @@ pub enum Executed {
     },
     /// The observer wanted to stop; nothing is kept.
     Interrupted,
-    /// There are too few workers, and no more will come; nothing is kept.
+    /// There are too few workers or no agent, and no more will come; nothing is kept.
     Unmanned(CrewError),
 }
 
@@ -85,12 +86,32 @@ struct Collected {
     unobserved: Option<String>,
     server_since: Option<u32>,
     warm_up: Option<WarmUp>,
+    elsewhere: Option<Elsewhere>,
+}
+
+impl Collected {
+    /// Takes what an agent saw of the subject, if one watched it. A run of which it did not tell all has failed.
+    fn from_beside(&mut self, target: &mut Target, ended: Ended) -> Ended {
+        match (target.from_beside(), &ended) {
+            (Some(Ok(seen)), _) => {
+                self.subject = Some(seen.recording);
+                self.counters = seen.counters;
+                (self.tcp, self.kernel, self.elsewhere) = (seen.tcp, seen.kernel, seen.elsewhere);
+                ended
+            }
+            (Some(Err(reason)), Ended::Done(_)) => {
+                Ended::Failed { reason, phase: Some(Phase::After), is_of_load: true }
+            }
+            (Some(Err(_)) | None, _) => ended,
+        }
+    }
 }
 
 /// Why a run came to nothing before its load began.
 struct NotBegun {
     reason: String,
-    /// Whether it was the load that failed: a worker that went away may have been replaced when the run is tried again.
+    /// Whether it was the load that failed, or an agent: one that went away may have been replaced when the run is tried
+    /// again.
     is_of_load: bool,
 }
 
@@ -110,7 +131,8 @@ pub fn execute(
     mut beside: Option<Beside<'_>>,
     observer: &mut dyn RunObserver,
 ) -> Executed {
-    if let Err(error) = place.workers.gather(&mut Waiting(observer)) {
+    let watcher = &mut Waiting(observer);
+    if let Err(error) = place.workers.gather(watcher).and_then(|()| place.agents.gather(watcher)) {
         return Executed::unmanned(error);
     }
     let (started_at, start) = (wall_clock::now(), Instant::now());
@@ -153,8 +175,9 @@ pub fn execute(
         ..RunRecord::ended(planned.clone(), outcome)
     };
     seen_from_outside(&mut record);
+    let elsewhere = collected.elsewhere.map(|machine| machine.load);
     if let Some(beside) = beside {
-        let beside_s = beside.end(warnings::used_s(&record));
+        let beside_s = beside.end(warnings::used_s(&record, elsewhere.is_none()));
         collected.machine.iter_mut().for_each(|machine| machine.busy_s -= beside_s);
     }
     let evidence = Evidence {
@@ -164,6 +187,8 @@ pub fn execute(
         limits: &experiment.generator_limits,
         ticks_missed: missed,
         machine: collected.machine,
+        // What others measure on it at the same time is not known.
+        elsewhere: elsewhere.map(|load| load.filter(|_| record.side_by_side.is_none())),
     };
     record.warnings = warnings::of(&record, &evidence);
     match cold {
@@ -235,13 +260,14 @@ fn attempt(
     collected.server_since = setup.is_some().then_some(since);
     let used = [LatestUsage::default(), LatestUsage::default()];
     let phases = Phases { repetition: repetition(planned, experiment), seed: planned.seed };
-    let watch_subject = target.watch(&topology, &used[0], phases)?;
+    let watch_subject = target.watch(&topology, &used[0], phases);
+    let watch_subject = watch_subject.map_err(|reason| NotBegun { reason, is_of_load: target.has_agent() })?;
     let begin = monotonic_ns();
     if wait(Duration::from_millis(experiment.baseline_ms), observer) {
         return Ok(Ended::Interrupted);
     }
     collected.baseline = (experiment.baseline_ms > 0).then(|| (begin, monotonic_ns()));
-    let kernel_before = kernel_memory_bytes();
+    let mut seen = MachineWatch::of(target.process());
     let ends = ends(&target, &topology, backend.as_ref(), place);
     let side = beside.as_ref().map(|beside| beside.side);
     let cores = place.workers.seats(place.pinning.load.len()).cores as usize;
@@ -252,11 +278,11 @@ fn attempt(
     let watch_generator = watch_generator(&load, &used[1], phases)?;
     let counters = target.watch_counters(&topology, experiment, phases)?;
     let (mut link, mut warming) = (LinkWatch::default(), Warming::default());
-    let mut seen = MachineWatch::of(target.process());
     let follow = Follow::of(planned, experiment, &used);
     let launch = Launch { named: &named, planned, experiment, place, topology: &topology };
     let mut on_phase = |target: &mut Target, phase, t_ns| {
         seen.phase(phase);
+        target.phase(phase);
         link.phase(phase, t_ns, &experiment.phases, topology.network());
         if phase == Phase::Load && !outage_of(experiment).is_cut() {
             seen.subject = start_again(target, launch, watch_subject.as_ref(), counters.as_ref())?;
@@ -267,11 +293,12 @@ fn attempt(
     (collected.machine, collected.tcp) = (seen.load, seen.tcp);
     let has_warm_up = experiment.scenario != Scenario::Idle && experiment.phases.warm_up_ms > 0;
     collected.warm_up = has_warm_up.then(|| warming.record(experiment));
-    // The kernel's memory is the machine's, and so that of all runs that go side by side.
-    let kernel = kernel_before.zip(seen.kernel_idle_bytes).filter(|_| side.is_none());
-    collected.kernel = kernel.map(|(before_bytes, idle_bytes)| KernelMemory { before_bytes, idle_bytes });
+    collected.kernel = seen.kernel();
     collected.counters = counters.map(CounterWatch::finish).unwrap_or_default();
     collected.subject = watch_subject.map(Sampler::finish);
+    let ended = collected.from_beside(&mut target, ended);
+    // The kernel's memory is the machine's, and so that of all runs that go side by side.
+    collected.kernel = collected.kernel.filter(|_| side.is_none());
     collected.generator = watch_generator.map(Sampler::finish);
     collected.runtime = target.runtime_log();
     drop(load);
@@ -298,8 +325,10 @@ fn begin_load(
 /// Samples the generator's processes, where they are this machine's.
 fn watch_generator(load: &Load<RunWorkers>, used: &LatestUsage, phases: Phases) -> Result<Option<Sampler>, String> {
     let pids = load.fleet().ids();
-    let watched = Watched { pids: &pids, ports: Vec::new(), what: Periodic::GeneratorSamples };
-    (!pids.is_empty()).then(|| sample(watched, used, phases)).transpose()
+    let (what, used) = (Periodic::GeneratorSamples, used.clone());
+    let delay = phases.delay(what, SAMPLE_INTERVAL);
+    let watched = Watched { pids: &pids, ports: Vec::new(), what, delay, are_told_only: false };
+    (!pids.is_empty()).then(|| sample(watched, move |sample| used.note(sample))).transpose()
 }
 
 /// Where the load finds the server, and the server its back end.

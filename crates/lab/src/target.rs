@@ -1,12 +1,13 @@
 //! What is measured, and what can be seen of it from outside.
 //!
 //! Clients measure every target alike. What else there is depends on what it is: of a process that the lab started its
-//! CPU time, memory and sockets, and its own counters if it is ours; of a server known by a URL nothing. Figures that
-//! follow from what is not seen are absent, and the record says why.
+//! CPU time, memory and sockets, and its own counters if it is ours; of a server known by a URL the same if there is an
+//! agent beside it, and else nothing. Figures that follow from what is not seen are absent, and the record says why.
 
+use crate::agent::{Agent, FromBeside};
 use crate::counter_reader::CounterReader;
 use crate::planned::plan_of;
-use crate::probes::{CounterWatch, LatestUsage, Phases, Watched, counter_interval, sample};
+use crate::probes::{CounterWatch, LatestUsage, Phases, SAMPLE_INTERVAL, Watched, counter_interval, sample};
 use crate::topology::Topology;
 use crate::workplace::Workplace;
 use pushlab_experiment::Experiment;
@@ -27,7 +28,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Why nothing but its clients tells of a server that the lab did not start.
-const EXTERNAL: &str = "CPU, memory, sockets and its own counters cannot be read from here: the lab did not start it";
+const EXTERNAL: &str = "CPU, memory, sockets and its own counters cannot be read from here: the lab did not start it, and no \
+agent of a fleet is beside it (docs/fleet.md)";
 /// The same while there is no server.
 const ENDED: &str = "the lab has ended it, and not started it again";
 
@@ -134,6 +136,12 @@ enum Seen {
         /// Whether it has counters that we know.
         is_ours: bool,
     },
+    /// What an agent beside it tells.
+    Beside {
+        agent: Box<Agent>,
+        /// Whether it has counters that we know.
+        is_ours: bool,
+    },
     /// Nothing, and why.
     Nothing(&'static str),
 }
@@ -151,7 +159,11 @@ impl Target {
         let subject = match &named.server {
             Server::External(external) => {
                 let (reached, command) = (external.target()?, vec![external.url.clone()]);
-                let (own, seen) = (reached.address, Seen::Nothing(EXTERNAL));
+                let own = reached.address;
+                let seen = match place.agents.beside(own.ip()) {
+                    Some(agent) => Seen::Beside { agent: Box::new(agent), is_ours: external.speaks.is_none() },
+                    None => Seen::Nothing(EXTERNAL),
+                };
                 return Ok(Self { reached, command, own, proxy: None, seen, replaced, told });
             }
             _ => launch.subject(None, feed, log)?,
@@ -201,35 +213,44 @@ impl Target {
     pub fn process(&self) -> Option<u32> {
         match &self.seen {
             Seen::Process { subject, .. } => Some(subject.id()),
-            Seen::Nothing(_) => None,
+            Seen::Beside { .. } | Seen::Nothing(_) => None,
         }
     }
 
     /// Why nothing but its clients tells of it.
     pub fn unobserved(&self) -> Option<&'static str> {
         match &self.seen {
-            Seen::Process { .. } => None,
+            Seen::Process { .. } | Seen::Beside { .. } => None,
             Seen::Nothing(why) => Some(why),
         }
     }
 
-    /// Samples its processes from now on, where they can be seen.
+    /// Has its processes sampled from now on, where they can be seen: from here, or by an agent.
     ///
     /// # Errors
     /// As a sentence.
-    pub fn watch(&self, topology: &Topology, used: &LatestUsage, phases: Phases) -> Result<Option<Sampler>, String> {
+    pub fn watch(
+        &mut self,
+        topology: &Topology,
+        used: &LatestUsage,
+        phases: Phases,
+    ) -> Result<Option<Sampler>, String> {
+        if let Seen::Beside { agent, .. } = &mut self.seen {
+            agent.begin(&self.reached, used, phases)?;
+        }
         let Some(process) = self.process() else { return Ok(None) };
-        let port = self.own.port();
+        let (port, what, used) = (self.own.port(), Periodic::SubjectSamples, used.clone());
+        let delay = phases.delay(what, SAMPLE_INTERVAL);
         topology
             .beside_subject(|| {
-                let watched = Watched { pids: &[process], ports: vec![port], what: Periodic::SubjectSamples };
-                sample(watched, used, phases)
+                let watched = Watched { pids: &[process], ports: vec![port], what, delay, are_told_only: false };
+                sample(watched, move |sample| used.note(sample))
             })
             .map_err(|error| format!("cannot enter the subject's network namespace: {error}"))?
             .map(Some)
     }
 
-    /// Reads its counters from now on, where it has any that we know.
+    /// Has its counters read from now on, where it has any that we know: from here, or by an agent.
     ///
     /// # Errors
     /// As a sentence.
@@ -239,12 +260,52 @@ impl Target {
         experiment: &Experiment,
         phases: Phases,
     ) -> Result<Option<CounterWatch>, String> {
-        if !matches!(self.seen, Seen::Process { is_ours: true, .. }) {
-            return Ok(None);
+        let interval = counter_interval(experiment);
+        match &self.seen {
+            Seen::Process { is_ours: true, .. } => {}
+            Seen::Beside { agent, is_ours: true } => {
+                agent.count(interval, phases);
+                return Ok(None);
+            }
+            Seen::Process { .. } | Seen::Beside { .. } | Seen::Nothing(_) => return Ok(None),
         }
-        let certificate = topology.certificate().filter(|_| self.proxy.is_none());
-        let reader = CounterReader::new(self.own, topology, certificate).map_err(|error| error.to_string())?;
-        Ok(Some(CounterWatch::start(reader, counter_interval(experiment), phases)))
+        // The proxy speaks TLS instead.
+        let tls = self.reached.tls.clone().filter(|_| self.proxy.is_none());
+        let itself = plan::Target { tls, ..plan::Target::plain(self.own) };
+        let reader = CounterReader::new(&itself, topology.subject_namespace().cloned());
+        let reader = reader.map_err(|error| error.to_string())?;
+        Ok(Some(CounterWatch::start(reader, interval, phases.delay(Periodic::Counters, interval))))
+    }
+
+    /// A phase begins, of which an agent reads the beginning at its machine.
+    pub fn phase(&self, phase: plan::Phase) {
+        if let Seen::Beside { agent, .. } = &self.seen {
+            agent.phase(phase);
+        }
+    }
+
+    /// Whether it is for an agent to see it.
+    pub fn has_agent(&self) -> bool {
+        matches!(self.seen, Seen::Beside { .. })
+    }
+
+    /// Why an agent does not see it any more, if so.
+    pub fn blindness(&self) -> Option<String> {
+        match &self.seen {
+            Seen::Beside { agent, .. } => agent.failure(),
+            Seen::Process { .. } | Seen::Nothing(_) => None,
+        }
+    }
+
+    /// What an agent saw of it, if one watched.
+    ///
+    /// # Errors
+    /// As a sentence, when it did not tell all of it.
+    pub fn from_beside(&mut self) -> Option<Result<FromBeside, String>> {
+        match &mut self.seen {
+            Seen::Beside { agent, .. } => agent.finish(),
+            Seen::Process { .. } | Seen::Nothing(_) => None,
+        }
     }
 
     /// What its runtime has told of itself since this was asked last.
@@ -252,7 +313,7 @@ impl Target {
         let mut told = mem::take(&mut self.told);
         match &self.seen {
             Seen::Process { subject, .. } => told.extend(subject.runtime_log()),
-            Seen::Nothing(_) => {}
+            Seen::Beside { .. } | Seen::Nothing(_) => {}
         }
         told
     }
@@ -261,6 +322,7 @@ impl Target {
     pub fn death(&mut self) -> Option<String> {
         match &mut self.seen {
             Seen::Process { subject, .. } => subject.death(),
+            Seen::Beside { agent, .. } => agent.death(),
             Seen::Nothing(_) => None,
         }
     }
@@ -272,7 +334,7 @@ impl Target {
         }
         let subject = match self.seen {
             Seen::Process { subject, .. } => Some(subject),
-            Seen::Nothing(_) => None,
+            Seen::Beside { .. } | Seen::Nothing(_) => None,
         };
         self.replaced.into_iter().chain(subject).for_each(|subject| subject.stop());
     }

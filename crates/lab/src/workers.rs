@@ -1,9 +1,10 @@
 //! Where the workers of a campaign's runs are: processes of this machine, or workers that have joined a fleet.
 
+use crate::agent::AgentsError;
 use crate::checks::{CheckError, check_plans};
 use crate::topology::Topology;
 use pushlab_bus::words::Presence;
-use pushlab_bus::{self as bus, Access, Address, BusError, Crew, CrewError, Seats, Watcher};
+use pushlab_bus::{self as bus, Address, BusError, Crew, CrewError, Seats, Watcher};
 use pushlab_experiment::Experiment;
 use pushlab_fleet::{Fleet, Load};
 use pushlab_os::limits;
@@ -34,7 +35,7 @@ pub enum Workers {
 
 /// Workers of a fleet.
 pub struct Joined {
-    crew: Crew,
+    crew: Arc<Crew>,
     /// How many a run has.
     wanted: usize,
     /// Where they reach a subject that the lab starts.
@@ -146,6 +147,14 @@ pub enum FleetError {
     /// See there.
     #[error(transparent)]
     Check(#[from] CheckError),
+    /// Neither workers nor agents are wanted.
+    #[error(
+        "nobody of the fleet has anything to do: say with --workers how many are to host the load, or start `pushlab agent` beside a server that is measured by its URL"
+    )]
+    Nobody,
+    /// See there.
+    #[error(transparent)]
+    Agents(#[from] AgentsError),
     /// See there.
     #[error(transparent)]
     Bus(#[from] BusError),
@@ -155,31 +164,42 @@ pub enum FleetError {
 }
 
 impl Workers {
+    /// Whether these experiments can be carried out over a fleet at all.
+    ///
+    /// # Errors
+    /// See [`FleetError`].
+    pub fn could_host(experiments: &[Experiment]) -> Result<(), FleetError> {
+        if let Some(why) = experiments.iter().find_map(why_not_over_a_fleet) {
+            return Err(FleetError::NotOverAFleet(why));
+        }
+        Ok(check_plans(experiments, Seats { cores: 1, descriptors: ENOUGH_DESCRIPTORS }, None)?)
+    }
+
+    /// Where the fleet's workers reach this machine, as far as the way to its broker shows.
+    ///
+    /// # Errors
+    /// See [`FleetError`].
+    pub fn own_address(broker: &Address) -> Result<Ipv4Addr, FleetError> {
+        match broker.own_ip() {
+            Ok(IpAddr::V4(ip)) => Ok(ip),
+            Ok(IpAddr::V6(_)) | Err(_) => Err(FleetError::NoAddress),
+        }
+    }
+
     /// Workers of a fleet, so many for each run; waits until they are there.
     ///
     /// # Errors
     /// See [`FleetError`].
     pub fn of_fleet(
-        address: &Address,
-        access: &Access,
+        crew: Arc<Crew>,
         wanted: usize,
-        subject_address: Option<Ipv4Addr>,
+        subject_address: Ipv4Addr,
         experiments: &[Experiment],
         watcher: &mut dyn Watcher,
     ) -> Result<Self, FleetError> {
-        if let Some(why) = experiments.iter().find_map(why_not_over_a_fleet) {
-            return Err(FleetError::NotOverAFleet(why));
-        }
-        check_plans(experiments, Seats { cores: 1, descriptors: ENOUGH_DESCRIPTORS }, None)?;
-        let own = || match address.own_ip() {
-            Ok(IpAddr::V4(ip)) => Ok(ip),
-            Ok(IpAddr::V6(_)) | Err(_) => Err(FleetError::NoAddress),
-        };
-        let subject_address = subject_address.map_or_else(own, Ok)?;
-        let crew = Crew::open(address, access)?;
         // What else could be wrong with the plans has been looked at.
         let fits = |presence: &Presence| {
-            let seats = Seats { cores: presence.cores, descriptors: presence.descriptors };
+            let Some(seats) = Seats::of(presence) else { return Ok(()) };
             check_plans(experiments, seats, None)
                 .map_err(|error| format!("has {} descriptors: {error}", seats.descriptors))
         };
@@ -233,9 +253,11 @@ impl Workers {
             Self::Joined(joined) => {
                 // Those that a campaign's plans were checked with had no fewer descriptors.
                 let least = joined.crew.seats().descriptors;
-                let fits = |presence: &Presence| match presence.descriptors >= least {
-                    true => Ok(()),
-                    false => Err(format!("has {} descriptors, and the others {least}", presence.descriptors)),
+                let fits = |presence: &Presence| match Seats::of(presence) {
+                    Some(Seats { descriptors, .. }) if descriptors < least => {
+                        Err(format!("has {descriptors} descriptors, and the others {least}"))
+                    }
+                    _ => Ok(()),
                 };
                 joined.crew.gather(joined.wanted, GATHER_WITHIN, &fits, watcher)
             }

@@ -1,5 +1,6 @@
 //! Where a campaign's runs happen.
 
+use crate::agent::Agents;
 use crate::builds::Builds;
 use crate::certificate;
 use crate::pinning::Pinning;
@@ -18,6 +19,8 @@ pub struct Workplace {
     pub pinning: Pinning,
     /// Where the load's workers are.
     pub workers: Workers,
+    /// Who watches servers that the lab did not start.
+    pub agents: Agents,
     /// Where subjects write their logs.
     pub logs: PathBuf,
     /// Whether to keep every packet that crosses a link, beside the logs.
@@ -45,13 +48,19 @@ impl Workplace {
     ///
     /// # Errors
     /// See [`WorkplaceError`].
-    pub fn make(pinning: Pinning, workers: Workers, logs: PathBuf, captures: bool) -> Result<Self, WorkplaceError> {
+    pub fn make(
+        pinning: Pinning,
+        workers: Workers,
+        agents: Agents,
+        logs: PathBuf,
+        captures: bool,
+    ) -> Result<Self, WorkplaceError> {
         let program = this_program().map_err(WorkplaceError::Program)?;
         std::fs::create_dir_all(&logs).map_err(|source| WorkplaceError::Folder { path: logs.clone(), source })?;
         // What may not be ended is somebody else's, and shows as a noisy neighbour if it matters.
         let _ = leftovers::clean();
         certificate::sweep(&logs);
-        Ok(Self { program, builds: Builds::default(), pinning, workers, logs, captures })
+        Ok(Self { program, builds: Builds::default(), pinning, workers, agents, logs, captures })
     }
 }
 

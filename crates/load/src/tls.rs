@@ -11,7 +11,7 @@ use rustls::client::Resumption;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, RootCertStore};
+use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -152,6 +152,18 @@ impl TlsClient {
         let mut config = (*self.config).clone();
         config.alpn_protocols = vec![protocol_of(http).to_vec()];
         Self { config: Arc::new(config), ..self.clone() }
+    }
+
+    /// A connection over HTTP/1.1 for a thread that waits.
+    ///
+    /// # Errors
+    /// See [`TlsError`]; of the handshake, when something is first written or read.
+    pub fn over_blocking(
+        &self,
+        stream: std::net::TcpStream,
+    ) -> io::Result<StreamOwned<ClientConnection, std::net::TcpStream>> {
+        let session = ClientConnection::new(Arc::clone(&self.config), self.name.clone()).map_err(TlsError::Broken)?;
+        Ok(StreamOwned::new(session, stream))
     }
 
     /// A client's end of a connection that stands or will.

@@ -24,6 +24,7 @@ mod budget;
 mod cpu;
 mod descriptors;
 mod error;
+mod listeners;
 pub mod machine;
 mod machine_load;
 pub mod paused;
@@ -39,6 +40,7 @@ mod tree;
 
 pub use budget::{Reader, ReaderCost};
 pub use error::ProbeError;
+pub use listeners::{ListenersError, listeners};
 pub use machine_load::{MachineLoad, TcpActivity, kernel_memory_bytes};
 pub use probe::{Probe, ProbeConfig};
 pub use sample::{Loopback, Sample, TcpStates, TcpTotals};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// CPU time of all cores together.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct MachineLoad {
     /// Used by anything, seconds.
     pub busy_s: f64,

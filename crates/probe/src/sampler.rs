@@ -30,7 +30,7 @@ impl Default for SamplerConfig {
 }
 
 /// What a sampler brought home.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Recording {
     /// The samples in order. Their instants are those of [`monotonic_ns`] at the reading, not the planned ones.
     pub samples: Vec<Sample>,

@@ -2,8 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "what cannot be is a failed test")]
 
-use pushlab_bus::words::Presence;
-use pushlab_bus::{Access, Address, Broker, BusError, Connection, Crew, CrewError, JoinConfig, Watcher, join};
+use pushlab_bus::words::{Presence, Role};
+use pushlab_bus::{Access, Address, Broker, BusError, Connection, Crew, CrewError, JoinConfig, JoinsAs, Watcher, join};
 use pushlab_subjects::install::Cache;
 use pushlab_subjects::process::Process;
 use pushlab_wire::pieces::{Cutter, PieceDecoder};
@@ -173,15 +173,15 @@ fn a_worker_is_one_labs_until_that_lets_it_go() {
                 address,
                 access: Access::default(),
                 name: "joined".to_owned(),
-                ip: None,
-                spare_cores: 0,
+                joins_as: JoinsAs::Worker { ip: None, spare_cores: 0 },
                 host: Box::new(|_, _| Command::new("true")),
             };
             join(&config, &mut |_| {}, &mut || is_over.load(Ordering::Relaxed)).unwrap();
         }
     });
     one.gather(1, PATIENCE, &|_| Ok(()), &mut Nobody).unwrap();
-    let Presence { name, cores, descriptors, .. } = one.own().remove(0);
+    let Presence { name, role, .. } = one.own().remove(0);
+    let Role::Worker { cores, descriptors, .. } = role else { panic!("{role:?}") };
     assert_eq!((name.as_str(), cores, descriptors), ("joined", one.seats().cores, one.seats().descriptors));
     assert!(refused(&other).contains("; joined is another lab's"));
 

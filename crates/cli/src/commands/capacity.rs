@@ -70,7 +70,7 @@ pub fn run(args: &CapacityArgs) -> anyhow::Result<ExitCode> {
     };
     args.measure.prepare(std::slice::from_ref(&experiment))?;
     signals::block();
-    let workers = args.measure.workers(std::slice::from_ref(&experiment))?;
+    let (workers, agents) = args.measure.meet(std::slice::from_ref(&experiment))?;
     let start = Start {
         name: format!("capacity-{}", experiment.name),
         seed: args.measure.seed,
@@ -80,6 +80,7 @@ pub fn run(args: &CapacityArgs) -> anyhow::Result<ExitCode> {
         captures: args.measure.capture,
         left_out,
         workers,
+        agents,
     };
     let watchers = Watchers::of(&args.measure, &start.name, false)?;
     let mut progress = Progress::new(std::slice::from_ref(&experiment), args.measure.quiet);

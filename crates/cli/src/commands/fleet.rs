@@ -3,15 +3,18 @@
 use crate::signals;
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
+use pushlab_bus::words::Role;
 use pushlab_bus::{Access, Address, Broker, Crew, Watcher, unique};
 use pushlab_experiment::Experiment;
-use pushlab_lab::{Workers, this_program};
+use pushlab_lab::agent::Agents;
+use pushlab_lab::{FleetError, Workers, this_program};
 use pushlab_subjects::install::Cache;
 use pushlab_subjects::process::{Process, describe};
 use pushlab_wire::codes::ExitCode;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How often the children are looked at.
@@ -42,12 +45,13 @@ impl BrokerArgs {
     }
 }
 
-/// The fleet that hosts the load.
+/// The fleet that hosts the load, and watches servers that run elsewhere.
 #[derive(Debug, Args)]
 pub struct FleetArgs {
-    /// Host the load on workers that have joined the fleet at this broker, as many as --workers says, and not on processes
-    /// of this machine: nats://HOST[:PORT][/FLEET], or tls://… (docs/fleet.md).
-    #[arg(long, value_name = "URL", requires = "workers", value_parser = Address::parse)]
+    /// Measure with the fleet at this broker: nats://HOST[:PORT][/FLEET], or tls://… (docs/fleet.md). Its workers host the
+    /// load, as many as --workers says; without that, processes of this machine do. Its agents watch the servers beside
+    /// them that are measured by their URLs.
+    #[arg(long, value_name = "URL", value_parser = Address::parse)]
     fleet: Option<Address>,
     /// Where the fleet's workers reach the subject, which is started here; default: the address of the interface towards
     /// the broker.
@@ -74,24 +78,37 @@ impl Watcher for Terminal {
     }
 }
 
-/// Where the load of these experiments is to be: waits for so many workers of a fleet. Call with signals blocked.
-pub fn workers(
+/// Where the load of these experiments is to be, and who watches their servers: waits for so many workers of a fleet, and for
+/// its agents. Call with signals blocked.
+pub fn meet(
     args: &FleetArgs,
     wanted: Option<u32>,
     is_quiet: bool,
     experiments: &[Experiment],
-) -> anyhow::Result<Workers> {
+) -> anyhow::Result<(Workers, Agents)> {
     let FleetArgs { fleet, subject_address, broker } = args;
-    let (Some(address), Some(wanted)) = (fleet, wanted) else { return Ok(Workers::Here) };
+    let Some(address) = fleet else { return Ok((Workers::Here, Agents::default())) };
     let mut terminal = Terminal { is_quiet };
-    let workers =
-        Workers::of_fleet(address, &broker.access(), wanted as usize, *subject_address, experiments, &mut terminal)?;
-    Ok(workers)
+    let subject_address = match wanted {
+        None => None,
+        Some(_) => {
+            Workers::could_host(experiments)?;
+            Some(subject_address.map_or_else(|| Workers::own_address(address), Ok)?)
+        }
+    };
+    let crew = Arc::new(Crew::open(address, &broker.access())?);
+    let agents = Agents::of_fleet(&crew, experiments, &mut terminal).map_err(FleetError::from)?;
+    let workers = match wanted.zip(subject_address) {
+        Some((wanted, at)) => Workers::of_fleet(crew, wanted as usize, at, experiments, &mut terminal)?,
+        None if agents.are_none() => return Err(FleetError::Nobody.into()),
+        None => Workers::Here,
+    };
+    Ok((workers, agents))
 }
 
-/// A fleet: workers on many machines that host the load of a lab.
+/// A fleet: workers on many machines that host the load of a lab, and agents that watch servers for it.
 ///
-/// Workers join it with `pushlab worker --join`, and `pushlab run --fleet` measures with them.
+/// They join it with `pushlab worker --join` and `pushlab agent --join`, and `pushlab run --fleet` measures with them.
 #[derive(Debug, Args)]
 pub struct FleetCommands {
     #[command(subcommand)]
@@ -103,7 +120,7 @@ enum FleetCommand {
     /// Start a broker and some workers on this machine, until Ctrl-C, to try a fleet out. The first time, this installs
     /// the broker, a NATS server, which takes Go.
     Up(UpArgs),
-    /// List the workers that have joined.
+    /// List the workers and agents that have joined.
     List {
         /// The fleet's broker: nats://HOST[:PORT][/FLEET], or tls://….
         #[arg(long, value_name = "URL", value_parser = Address::parse)]
@@ -181,15 +198,21 @@ fn list(address: &Address, access: &Access, json: bool) -> anyhow::Result<ExitCo
         return Ok(ExitCode::Ok);
     }
     if there.is_empty() {
-        eprintln!("no worker has joined; start one with `pushlab worker --join {address}`");
+        eprintln!("nobody has joined; start a worker with `pushlab worker --join {address}`");
     }
-    for worker in there {
-        let state = if worker.lab.is_some() { "taken" } else { "free" };
-        let machine = worker.machine.cpu_model.as_deref().unwrap_or(&worker.machine.architecture);
-        println!(
-            "{:<20} {state:<6} version {}, cores: {}, descriptors: {}, at {}, {machine}",
-            worker.name, worker.version, worker.cores, worker.descriptors, worker.address
-        );
+    for one in there {
+        let state = if one.lab.is_some() { "taken" } else { "free" };
+        let machine = one.machine.cpu_model.as_deref().unwrap_or(&one.machine.architecture);
+        let role = match &one.role {
+            Role::Worker { cores, descriptors, address } => {
+                format!("worker, cores: {cores}, descriptors: {descriptors}, at {address}")
+            }
+            Role::Agent { addresses, .. } => {
+                let addresses: Vec<String> = addresses.iter().map(IpAddr::to_string).collect();
+                format!("agent for servers at {}", addresses.join(", "))
+            }
+        };
+        println!("{:<20} {state:<6} version {}, {role}, {machine}", one.name, one.version);
     }
     Ok(ExitCode::Ok)
 }

@@ -15,6 +15,7 @@ use pushlab_analysis::report::{self, Asked, RunValues};
 use pushlab_bus::without_secrets;
 use pushlab_experiment::assertion::Assertion;
 use pushlab_experiment::{Experiment, NO_NETWORK};
+use pushlab_lab::agent::Agents;
 use pushlab_lab::experiments::LoadError;
 use pushlab_lab::planner::Planner;
 use pushlab_lab::{Campaign, Ended, Live, Observer, Start, Workers, experiments, leave_out_missing};
@@ -243,9 +244,9 @@ impl MeasureArgs {
         Ok(())
     }
 
-    /// Where the load is to be. Call with signals blocked.
-    pub fn workers(&self, experiments: &[Experiment]) -> anyhow::Result<Workers> {
-        fleet::workers(&self.fleet, self.workers, self.quiet, experiments)
+    /// Where the load is to be, and who watches servers that run elsewhere. Call with signals blocked.
+    pub fn meet(&self, experiments: &[Experiment]) -> anyhow::Result<(Workers, Agents)> {
+        fleet::meet(&self.fleet, self.workers, self.quiet, experiments)
     }
 
     /// Changes experiments as asked.
@@ -360,7 +361,7 @@ fn carry_out(
     measure.prepare(&experiments)?;
     signals::block();
     let watchers = Watchers::of(measure, &name, args.live_lines)?;
-    let workers = measure.workers(&experiments)?;
+    let (workers, agents) = measure.meet(&experiments)?;
     let mut progress = Progress::new(&experiments, measure.quiet);
     let start = Start {
         name,
@@ -371,6 +372,7 @@ fn carry_out(
         captures: measure.capture,
         left_out,
         workers,
+        agents,
     };
     let mut campaign = Campaign::open(experiments, measure.store.open()?, start)?;
     let ended = watchers.watch(&mut progress, |observer| campaign.carry_out(observer))?;

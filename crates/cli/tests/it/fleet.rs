@@ -33,12 +33,19 @@ impl<'a> Fleet<'a> {
 
     /// A further worker, of which `change` makes another one.
     pub fn join(&mut self, name: &str, change: impl FnOnce(&mut Command)) -> u32 {
-        let mut command = self.place.pushlab(&["worker", "--join", &self.url, "--name", name]);
+        self.join_as("worker", name, change)
+    }
+
+    /// A further worker or agent.
+    pub fn join_as(&mut self, what: &str, name: &str, change: impl FnOnce(&mut Command)) -> u32 {
+        let mut command = self.place.pushlab(&[what, "--join", &self.url, "--name", name]);
         change(&mut command);
         let child = command.stdout(Stdio::null()).spawn().unwrap();
         let id = child.id();
         self.joined.push(child);
-        wait_for("the worker to join", || self.list().iter().any(|worker| worker["name"] == name).then_some(()));
+        wait_for(&format!("the {what} to join"), || {
+            self.list().iter().any(|worker| worker["name"] == name).then_some(())
+        });
         id
     }
 

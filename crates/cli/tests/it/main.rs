@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what cannot be is a failed test")]
 
+mod agents;
 mod blocks;
 mod browsers;
 mod campaign;

@@ -193,6 +193,7 @@ fn header_of_values(store: &Store, experiment: store::Campaign) -> Result<Header
         left_out: Vec::new(),
         machine: None,
         fleet: Vec::new(),
+        agents: Vec::new(),
         build: None,
     })
 }

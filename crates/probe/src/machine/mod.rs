@@ -13,11 +13,13 @@
 //! ```
 
 mod activity;
+mod addresses;
 mod checks;
 mod cores;
 mod room;
 
 pub use activity::BusyProcess;
+pub use addresses::addresses;
 pub use checks::{Check, Verdict, WATCH, checks};
 pub use cores::{Cpu, physical_cores, usable_cpus};
 pub use room::Room;

@@ -11,6 +11,9 @@ const REQUEST_BYTES: usize = 56;
 /// `inet_diag_msg`: four bytes, a socket id of 48, five u32.
 const SOCKET_BYTES: usize = 72;
 
+/// In `inet_diag_msg`.
+const INODE: usize = 68;
+
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const INET_DIAG_INFO: u16 = 2;
 /// Of `IPPROTO_TCP`.
@@ -32,15 +35,20 @@ const INFO_BYTES_RECEIVED: usize = 128;
 
 /// A request for all TCP sockets of a family with a local port.
 pub(super) fn request(family: u8, port: u16, totals: bool) -> Request {
-    Request::new(SOCK_DIAG_BY_FAMILY, &fixed_part(family, port, totals))
+    Request::new(SOCK_DIAG_BY_FAMILY, &fixed_part(family, port, ALL_STATES, totals))
 }
 
-fn fixed_part(family: u8, port: u16, totals: bool) -> [u8; REQUEST_BYTES] {
+/// A request for those that listen.
+pub(super) fn request_listening(family: u8, port: u16) -> Request {
+    Request::new(SOCK_DIAG_BY_FAMILY, &fixed_part(family, port, 1 << TCP_LISTEN, false))
+}
+
+fn fixed_part(family: u8, port: u16, states: u32, totals: bool) -> [u8; REQUEST_BYTES] {
     let mut bytes = [0; REQUEST_BYTES];
     bytes[0] = family;
     bytes[1] = TCP;
     bytes[2] = if totals { 1 << (INET_DIAG_INFO - 1) } else { 0 };
-    bytes[4..8].copy_from_slice(&ALL_STATES.to_ne_bytes());
+    bytes[4..8].copy_from_slice(&states.to_ne_bytes());
     // The id's first field; the kernel filters a dump by it.
     bytes[8..10].copy_from_slice(&port.to_be_bytes());
     bytes
@@ -49,6 +57,11 @@ fn fixed_part(family: u8, port: u16, totals: bool) -> [u8; REQUEST_BYTES] {
 /// Adds one message of an answer to `states`.
 pub(super) fn add(kind: u16, body: &[u8], states: &mut TcpStates) -> Result<(), NetlinkError> {
     if kind == SOCK_DIAG_BY_FAMILY { socket(body, states) } else { Ok(()) }
+}
+
+/// The inode of a socket in one message of an answer: its descriptors are links to `socket:[INODE]`.
+pub(super) fn inode(kind: u16, body: &[u8]) -> Option<u32> {
+    u32_at(body, INODE).filter(|_| kind == SOCK_DIAG_BY_FAMILY)
 }
 
 fn socket(body: &[u8], states: &mut TcpStates) -> Result<(), NetlinkError> {
@@ -159,7 +172,7 @@ mod tests {
 
     #[test]
     fn requests_have_the_kernels_layout() {
-        let bytes = fixed_part(2, 0x1f90, true);
+        let bytes = fixed_part(2, 0x1f90, ALL_STATES, true);
         assert_eq!(bytes.len(), 56);
         assert_eq!((bytes[0], bytes[1], bytes[2]), (2, 6, 2));
         assert_eq!(bytes[8..10], [0x1f, 0x90]);

@@ -78,6 +78,27 @@ impl SockDiag {
     }
 }
 
+/// Inodes of the sockets that listen at a port, in the network namespace of the calling thread.
+///
+/// # Errors
+/// See [`SockDiagError`].
+pub(crate) fn listening(port: u16) -> Result<Vec<u32>, SockDiagError> {
+    let (mut socket, mut inodes) = (Socket::open(Family::SockDiag)?, Vec::new());
+    for family in message::FAMILIES {
+        let note = |kind, body: &[u8]| {
+            inodes.extend(message::inode(kind, body));
+            Ok(())
+        };
+        match socket.list(message::request_listening(family, port), note) {
+            // A kernel without IPv6 has no such sockets.
+            Err(NetlinkError::Refused(error)) if family == message::IPV6 && error.kind() == io::ErrorKind::NotFound => {
+            }
+            done => done?,
+        }
+    }
+    Ok(inodes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
