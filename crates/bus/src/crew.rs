@@ -224,7 +224,8 @@ impl Crew {
         loop {
             self.broker_is_there()?;
             let mut unfit = Vec::new();
-            if self.shared.reserve_agent(at, &asked_on, &mut unfit).is_some() {
+            let is_settled = begun.elapsed() >= SETTLE;
+            if self.shared.reserve_agent(at, &asked_on, is_settled, &mut unfit) {
                 return Ok(());
             }
             if watcher.is_interrupted() {

@@ -133,17 +133,17 @@ impl Shared {
         names
     }
 
-    /// This lab's agent that watches servers at an address, by its id; asks a free one where there is none yet, and says why
-    /// others cannot be used.
-    pub fn reserve_agent(&self, address: IpAddr, asked_on: &str, unfit: &mut Vec<String>) -> Option<String> {
+    /// Whether an agent that watches servers at an address is this lab's; if not, asks a free one, once all have said that
+    /// they are there, and says why others cannot be used.
+    pub fn reserve_agent(&self, address: IpAddr, asked_on: &str, is_settled: bool, unfit: &mut Vec<String>) -> bool {
         let mut state = self.state();
-        let own = state.agent_at(address, asked_on);
-        if own.is_none() {
-            let watches = |presence: &Presence| presence.role.watches(address, asked_on);
-            let free = self.free(&state, unfit, &watches, &|_| Ok(()));
-            free.iter().take(1).for_each(|id| self.ask_to_be_ours(&mut state, id));
+        if state.agent_at(address, asked_on).is_some() {
+            return true;
         }
-        own
+        let watches = |presence: &Presence| presence.role.watches(address, asked_on);
+        let free = self.free(&state, unfit, &watches, &|_| Ok(()));
+        free.iter().take(usize::from(is_settled)).for_each(|id| self.ask_to_be_ours(&mut state, id));
+        false
     }
 
     /// Who is nobody's yet and can be used, in the order of names; and why others cannot.

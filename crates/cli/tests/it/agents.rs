@@ -29,10 +29,14 @@ fn used_ns(process: u32) -> u64 {
     tasks.flatten().map(used).sum()
 }
 
-/// What its processes had used by its last sample, ns.
-fn sampled_ns(run: &Value) -> u64 {
-    let samples = run["document"]["subject"].as_array().unwrap_or_else(|| panic!("{run:#}"));
-    samples.last().unwrap()["cpu_ns"].as_u64().unwrap()
+/// A column of whole numbers of one of its series.
+fn column(run: &Value, series: &str, name: &str) -> Vec<u64> {
+    let named = |list: &Value, name: &str| {
+        let list = list.as_array().unwrap_or_else(|| panic!("{run:#}"));
+        list.iter().find(|one| one["name"] == name).unwrap_or_else(|| panic!("{name}: {run:#}")).clone()
+    };
+    let column = named(&named(&run["series"], series)["columns"], name);
+    column["values"]["integers"].as_array().unwrap().iter().map(|value| value.as_u64().unwrap()).collect()
 }
 
 #[test]
@@ -48,12 +52,14 @@ fn a_server_beside_an_agent_is_seen_as_one_that_the_lab_started() {
         let (report, code) = place.report(&[&["--quiet"], &arguments[..]].concat());
         assert_eq!((code, &report["unobserved"]), (0, &serde_json::json!([])), "{report:#}");
         let [own, live] = ["pushlab", "live"].map(|subject| run_of(&place, result, subject));
-        for figure in ["cpu", "memory", "connections_accepted"] {
-            for run in [&own, &live] {
+        for run in [&own, &live] {
+            for figure in ["cpu", "memory"] {
                 assert!(run["figures"][figure]["value"].as_f64().is_some(), "{figure}: {run:#}");
             }
+            assert!(run["document"]["tcp"]["accepted"].as_u64() >= Some(0), "{run:#}");
+            assert!(column(run, "counters", "accepted").last() >= Some(&20), "{run:#}");
         }
-        let sampled_ns = sampled_ns(&live);
+        let sampled_ns = *column(&live, "subject", "cpu_ns").last().unwrap();
         assert!((before_ns..=used_ns(served.id())).contains(&sampled_ns), "{sampled_ns}");
         let facts = place.prints(&["show", result]);
         assert!(facts.contains("agent beside"), "{facts}");
@@ -74,16 +80,12 @@ fn an_agent_with_another_clock_tells_instants_of_the_labs() {
     let (report, code) = place.report(&["--quiet", "--fleet", &fleet.url]);
     assert_eq!(code, 0, "{report:#}");
     let run = run_of(&place, "1", "live");
-    let marks: Vec<u64> = run["document"]["result"]["phases"]
-        .as_array()
-        .unwrap_or_else(|| panic!("{run:#}"))
-        .iter()
-        .map(|mark| mark["t_ns"].as_u64().unwrap())
-        .collect();
-    let span = *marks.first().unwrap()..*marks.last().unwrap();
-    let samples = run["document"]["subject"].as_array().unwrap();
-    let within = samples.iter().filter(|sample| span.contains(&sample["t_ns"].as_u64().unwrap())).count();
-    assert!(within > samples.len() / 4, "{within} of {} in {span:?}", samples.len());
+    let phases = run["phases"].as_array().unwrap();
+    let (first, last) = (phases.first().unwrap(), phases.last().unwrap());
+    let span = first["start_ns"].as_u64().unwrap()..last["end_ns"].as_u64().unwrap();
+    let instants = column(&run, "subject", "t_ns");
+    let within = instants.iter().filter(|instant| span.contains(instant)).count();
+    assert!(within > instants.len() / 4, "{within} of {} in {span:?}", instants.len());
     assert!(run["figures"]["cpu"]["value"].as_f64().is_some(), "{run:#}");
 }
 

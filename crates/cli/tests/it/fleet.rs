@@ -107,6 +107,39 @@ fn workers_that_have_joined_measure_what_processes_of_this_machine_do() {
 }
 
 #[test]
+fn gates_shapes_and_searches_work_over_a_fleet() {
+    let place = Place::new("fleet-all");
+    let fleet = Fleet::up(&place, 2);
+    let scenario = ("scenario", "{ kind = \"chat\", interval_ms = 100, payload_bytes = 71 }");
+    place.experiment(&[("transports", "[\"websocket\"]"), ("clients", "[4]"), ("repeats", "3"), scenario]);
+    let arguments = fleet.arguments("2");
+    let gated =
+        [&["--quiet", "--shape", "step:1,2", "--fail-if", "latency(websocket) > 0.001ms"], &arguments[..]].concat();
+    let (report, code) = place.report(&gated);
+    assert_eq!(code, 9, "{report:#}");
+    let search = [
+        "capacity",
+        "experiment.toml",
+        "--goal",
+        "latency(websocket) < 10000 ms",
+        "--from",
+        "2",
+        "--max",
+        "4",
+        "--json",
+    ];
+    let found = place.json(&[&search[..], &["--quiet", "--repeats", "1"], &arguments].concat());
+    let verdict = found["verdict"][0].as_str().unwrap();
+    assert!(verdict.contains("holds at 4 clients"), "{verdict}");
+    for result in ["1", "2"] {
+        for run in place.exported(result) {
+            assert_eq!(run["document"]["plan"]["workers"], 2, "{run:#}");
+            assert_eq!(count(&run, "lost"), 0, "{run:#}");
+        }
+    }
+}
+
+#[test]
 fn a_worker_with_another_clock_measures_by_the_labs() {
     let place = Place::new("fleet-clock");
     let mut fleet = Fleet::up(&place, 1);

@@ -2,9 +2,11 @@
 
 use crate::campaign::{Place, children, signal, wait_for};
 use crate::fleet::Fleet;
+use crate::receipts::Served;
 use serde_json::Value;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 /// Longer than anything takes to be found out.
 const PHASES: &str =
@@ -32,6 +34,46 @@ fn begin(place: &Place, fleet: &Fleet<'_>) -> Child {
         |process: u32| std::fs::read_dir(format!("/proc/{process}/task")).is_ok_and(|task| task.count() > 2);
     wait_for("the load", || hosting(joiner(fleet, "worker-2")).filter(|process| has_loops(*process)));
     run
+}
+
+/// A run that is in a phase: its clients connect for two seconds, and the drain lasts until all have polled once more.
+fn begin_phase(place: &Place, subject: &str, arguments: &[&str], phase: &str) -> Child {
+    place.experiment(&[
+        ("subjects", &format!("[{subject:?}]")),
+        ("transports", "[\"polling\"]"),
+        ("polling", "{ interval_ms = 1500 }"),
+        ("clients", "[4]"),
+        ("connect_rate", "2"),
+        ("scenario", "{ kind = \"chat\", interval_ms = 100, payload_bytes = 71 }"),
+        (
+            "phases",
+            "{ connect_ms = 10000, idle_ms = 100, warm_up_ms = 100, load_ms = 3000, drain_ms = 6000, after_ms = 50 }",
+        ),
+    ]);
+    // It is interrupted when its standard input ends, which is for as long as the child lives.
+    let mut command = place.pushlab(&[&["run", "experiment.toml", "--live-lines"], arguments].concat());
+    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut run = piped.spawn().unwrap();
+    let mut lines = BufReader::new(run.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let is_in = |line: &String| {
+        let state: Value = serde_json::from_str(line).unwrap();
+        state["run"]["phase"] == phase
+    };
+    if lines.find(is_in).is_none() {
+        panic!("it never came to {phase}: {}", end_of(run).1);
+    }
+    // Read to the end: what cannot be written would be waited with.
+    std::thread::spawn(move || lines.for_each(drop));
+    run
+}
+
+/// The exit code of a run and what it said, as it ends by itself.
+fn end_of(mut run: Child) -> (i32, String) {
+    // Waiting would close it.
+    let input = run.stdin.take();
+    let Output { status, stderr, .. } = run.wait_with_output().unwrap();
+    drop(input);
+    (status.code().unwrap(), String::from_utf8_lossy(&stderr).into_owned())
 }
 
 /// How the only run was tried before it came to its end.
@@ -67,6 +109,77 @@ fn a_worker_that_dies_or_hangs_is_named_and_replaced() {
             wait_for("the process to end", || (!Path::new(&format!("/proc/{process}")).exists()).then_some(()));
         }
     }
+}
+
+/// What happens to one of two agents beside a server, in a phase of a run; the other one takes its place.
+fn an_agent_is_lost(victim: &str, how: &str, phase: &str, why: &str) {
+    let place = Place::new(&format!("agent-{victim}-{how}-{phase}"));
+    let mut fleet = Fleet::up(&place, 0);
+    let agent = fleet.join_as("agent", "agent-1", |_| {});
+    fleet.join_as("agent", "agent-2", |_| {});
+    let served = Served::start(&[]);
+    let subject = format!("live=http://{}", served.address());
+    let run = begin_phase(&place, &subject, &["--fleet", &fleet.url], phase);
+    let process = hosting(agent).unwrap();
+    signal(if victim == "joiner" { agent } else { process }, how);
+    let (code, said) = end_of(run);
+    assert_eq!(code, 0, "{victim} {how} {phase}: {said}");
+    let earlier = earlier(&place);
+    assert_eq!(earlier.len(), 1, "{victim} {how} {phase}: {earlier:#?}");
+    let detail = earlier[0]["detail"].as_str().unwrap();
+    assert!(detail.contains("agent-1") && detail.contains(why), "{victim} {how} {phase}: {detail}");
+    // What it started goes on for as long as it hangs; a process that hangs is killed.
+    if (victim, how) == ("joiner", "STOP") {
+        signal(agent, "CONT");
+    }
+    wait_for("the process to end", || (!Path::new(&format!("/proc/{process}")).exists()).then_some(()));
+}
+
+#[test]
+fn an_agent_that_dies_is_named_and_replaced() {
+    for phase in ["connect", "load", "drain"] {
+        an_agent_is_lost("joiner", "KILL", phase, "agent-1: it ");
+    }
+    an_agent_is_lost("process", "KILL", "load", "its process ended with signal 9");
+}
+
+#[test]
+fn an_agent_that_hangs_is_named_and_replaced() {
+    for phase in ["connect", "load", "drain"] {
+        an_agent_is_lost("joiner", "STOP", phase, "agent-1: it ");
+    }
+    an_agent_is_lost("process", "STOP", "load", "agent-1: it");
+}
+
+#[test]
+fn a_campaign_without_its_agent_ends_and_says_how_to_go_on() {
+    let place = Place::new("agent-gone");
+    let mut fleet = Fleet::up(&place, 0);
+    let agent = fleet.join_as("agent", "beside", |_| {});
+    let served = Served::start(&[]);
+    let subject = format!("live=http://{}", served.address());
+    let run = begin_phase(&place, &subject, &["--fleet", &fleet.url], "load");
+    signal(agent, "KILL");
+    let (code, said) = end_of(run);
+    assert!(code == 5 && said.contains("start its agent again") && said.contains("the same command"), "{code}: {said}");
+    assert_eq!(place.runs_done(), 0, "no run counts as done that was not seen");
+}
+
+#[test]
+fn the_death_of_a_server_beside_an_agent_is_the_servers() {
+    let place = Place::new("agent-server");
+    let mut fleet = Fleet::up(&place, 0);
+    fleet.join_as("agent", "beside", |_| {});
+    let served = Served::start(&[]);
+    let subject = format!("live=http://{}", served.address());
+    let run = begin_phase(&place, &subject, &["--fleet", &fleet.url], "load");
+    signal(served.id(), "KILL");
+    let (code, said) = end_of(run);
+    assert_eq!(code, 4, "{said}");
+    let runs = place.exported("1");
+    let reason = runs[0]["outcome"]["reason"].as_str().unwrap();
+    assert!(reason.contains("the server's processes have ended, says beside"), "{reason}");
+    assert_eq!(runs[0]["attempts"], 1, "it is no failure of the instrument");
 }
 
 #[test]
