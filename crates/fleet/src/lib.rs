@@ -15,6 +15,7 @@
 pub mod backend;
 pub mod browser;
 pub mod clock;
+pub mod lines;
 mod load;
 mod threads;
 pub mod worker;

@@ -91,8 +91,8 @@ struct Collected {
 
 impl Collected {
     /// Takes what an agent saw of the subject, if one watched it. A run of which it did not tell all has failed.
-    fn from_beside(&mut self, target: &mut Target, ended: Ended) -> Ended {
-        match (target.from_beside(), &ended) {
+    fn add_seen_from_beside(&mut self, target: &mut Target, ended: Ended) -> Ended {
+        match (target.seen_from_beside(), &ended) {
             (Some(Ok(seen)), _) => {
                 self.subject = Some(seen.recording);
                 self.counters = seen.counters;
@@ -296,7 +296,7 @@ fn attempt(
     collected.kernel = seen.kernel();
     collected.counters = counters.map(CounterWatch::finish).unwrap_or_default();
     collected.subject = watch_subject.map(Sampler::finish);
-    let ended = collected.from_beside(&mut target, ended);
+    let ended = collected.add_seen_from_beside(&mut target, ended);
     // The kernel's memory is the machine's, and so that of all runs that go side by side.
     collected.kernel = collected.kernel.filter(|_| side.is_none());
     collected.generator = watch_generator.map(Sampler::finish);

@@ -301,7 +301,7 @@ impl Target {
     ///
     /// # Errors
     /// As a sentence, when it did not tell all of it.
-    pub fn from_beside(&mut self) -> Option<Result<FromBeside, String>> {
+    pub fn seen_from_beside(&mut self) -> Option<Result<FromBeside, String>> {
         match &mut self.seen {
             Seen::Beside { agent, .. } => agent.finish(),
             Seen::Process { .. } | Seen::Nothing(_) => None,

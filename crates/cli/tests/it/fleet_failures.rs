@@ -8,10 +8,6 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-/// Longer than anything takes to be found out.
-const PHASES: &str =
-    "{ connect_ms = 10000, idle_ms = 100, warm_up_ms = 100, load_ms = 20000, drain_ms = 3000, after_ms = 50 }";
-
 /// The worker of this name, which the fleet started itself.
 fn joiner(fleet: &Fleet<'_>, name: &str) -> u32 {
     *children(&fleet.up, name).first().expect("it lives")
@@ -23,21 +19,8 @@ fn hosting(worker: u32) -> Option<u32> {
     text.split_whitespace().next()?.parse().ok()
 }
 
-/// A run on two of a fleet's workers, whose clients connect.
-fn begin(place: &Place, fleet: &Fleet<'_>) -> Child {
-    place.experiment(&[("transports", "[\"websocket\"]"), ("phases", PHASES)]);
-    let arguments = [&["run", "experiment.toml", "--quiet"], &fleet.arguments("2")[..]].concat();
-    let mut command = place.pushlab(&arguments);
-    let run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // Of the two, the second has no other threads than these before its clients connect.
-    let has_loops =
-        |process: u32| std::fs::read_dir(format!("/proc/{process}/task")).is_ok_and(|task| task.count() > 2);
-    wait_for("the load", || hosting(joiner(fleet, "worker-2")).filter(|process| has_loops(*process)));
-    run
-}
-
-/// A run that is in a phase: its clients connect for two seconds, and the drain lasts until all have polled once more.
-fn begin_phase(place: &Place, subject: &str, arguments: &[&str], phase: &str) -> Child {
+/// A run in a phase: its clients connect for two seconds, and the drain lasts until all have polled once more.
+fn begin(place: &Place, subject: &str, arguments: &[&str], phase: &str) -> Child {
     place.experiment(&[
         ("subjects", &format!("[{subject:?}]")),
         ("transports", "[\"polling\"]"),
@@ -82,33 +65,51 @@ fn earlier(place: &Place) -> Vec<Value> {
     runs[0]["earlier"].as_array().unwrap_or_else(|| panic!("{:#}", runs[0])).clone()
 }
 
-#[test]
-fn a_worker_that_dies_or_hangs_is_named_and_replaced() {
-    for (victim, how, why) in [
-        ("joiner", "KILL", "worker-1: it has said nothing for 5 s"),
-        ("process", "KILL", "worker-1: its process ended with signal 9"),
-        ("joiner", "STOP", "worker-1: it has said nothing for 5 s"),
-        ("process", "STOP", "worker-1: worker 1 of 2 said nothing within 8 s"),
-    ] {
-        let place = Place::new(&format!("fleet-{victim}-{how}"));
-        let fleet = Fleet::up(&place, 3);
-        let run = begin(&place, &fleet);
-        let worker = joiner(&fleet, "worker-1");
-        let process = hosting(worker).unwrap();
-        signal(if victim == "joiner" { worker } else { process }, how);
-        let output = run.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{victim} {how}: {said}");
-        let earlier = earlier(&place);
-        assert_eq!(earlier.len(), 1, "{victim} {how}: {earlier:#?}");
-        let detail = earlier[0]["detail"].as_str().unwrap();
-        assert!(detail.contains(why), "{victim} {how}: {detail}");
-        if (victim, how) == ("joiner", "STOP") {
-            signal(worker, "CONT");
-        } else {
-            wait_for("the process to end", || (!Path::new(&format!("/proc/{process}")).exists()).then_some(()));
-        }
+/// Waits until a process has ended.
+fn await_end(process: u32) {
+    wait_for("the process to end", || (!Path::new(&format!("/proc/{process}")).exists()).then_some(()));
+}
+
+/// What happens to one of two workers, in a phase of a run; a third one takes its place.
+fn a_worker_is_lost(victim: &str, how: &str, phase: &str, why: &str) {
+    let place = Place::new(&format!("fleet-{victim}-{how}-{phase}"));
+    let fleet = Fleet::up(&place, 3);
+    let run = begin(&place, "pushlab", &fleet.arguments("2"), phase);
+    let worker = joiner(&fleet, "worker-1");
+    is_lost(&place, run, worker, (victim, how, phase), why);
+}
+
+/// Something happens to a worker, an agent or its process of a run: it is named, and the run is tried again without it.
+fn is_lost(place: &Place, run: Child, joiner: u32, (victim, how, phase): (&str, &str, &str), why: &str) {
+    let process = hosting(joiner).unwrap();
+    signal(if victim == "joiner" { joiner } else { process }, how);
+    let (code, said) = end_of(run);
+    assert_eq!(code, 0, "{victim} {how} {phase}: {said}");
+    let earlier = earlier(place);
+    assert_eq!(earlier.len(), 1, "{victim} {how} {phase}: {earlier:#?}");
+    let detail = earlier[0]["detail"].as_str().unwrap();
+    assert!(detail.contains(why), "{victim} {how} {phase}: {detail}");
+    // What it started goes on for as long as it hangs; a process that hangs is killed.
+    if (victim, how) == ("joiner", "STOP") {
+        signal(joiner, "CONT");
     }
+    await_end(process);
+}
+
+#[test]
+fn a_worker_that_dies_is_named_and_replaced() {
+    for phase in ["connect", "load", "drain"] {
+        a_worker_is_lost("joiner", "KILL", phase, "worker-1: it has said nothing for 5 s");
+    }
+    a_worker_is_lost("process", "KILL", "load", "worker-1: its process ended with signal 9");
+}
+
+#[test]
+fn a_worker_that_hangs_is_named_and_replaced() {
+    for phase in ["connect", "load", "drain"] {
+        a_worker_is_lost("joiner", "STOP", phase, "worker-1: it has said nothing for 5 s");
+    }
+    a_worker_is_lost("process", "STOP", "load", "worker-1: worker 1 of 2 said nothing within 8 s");
 }
 
 /// What happens to one of two agents beside a server, in a phase of a run; the other one takes its place.
@@ -119,20 +120,8 @@ fn an_agent_is_lost(victim: &str, how: &str, phase: &str, why: &str) {
     fleet.join_as("agent", "agent-2", |_| {});
     let served = Served::start(&[]);
     let subject = format!("live=http://{}", served.address());
-    let run = begin_phase(&place, &subject, &["--fleet", &fleet.url], phase);
-    let process = hosting(agent).unwrap();
-    signal(if victim == "joiner" { agent } else { process }, how);
-    let (code, said) = end_of(run);
-    assert_eq!(code, 0, "{victim} {how} {phase}: {said}");
-    let earlier = earlier(&place);
-    assert_eq!(earlier.len(), 1, "{victim} {how} {phase}: {earlier:#?}");
-    let detail = earlier[0]["detail"].as_str().unwrap();
-    assert!(detail.contains("agent-1") && detail.contains(why), "{victim} {how} {phase}: {detail}");
-    // What it started goes on for as long as it hangs; a process that hangs is killed.
-    if (victim, how) == ("joiner", "STOP") {
-        signal(agent, "CONT");
-    }
-    wait_for("the process to end", || (!Path::new(&format!("/proc/{process}")).exists()).then_some(()));
+    let run = begin(&place, &subject, &["--fleet", &fleet.url], phase);
+    is_lost(&place, run, agent, (victim, how, phase), why);
 }
 
 #[test]
@@ -140,7 +129,7 @@ fn an_agent_that_dies_is_named_and_replaced() {
     for phase in ["connect", "load", "drain"] {
         an_agent_is_lost("joiner", "KILL", phase, "agent-1: it ");
     }
-    an_agent_is_lost("process", "KILL", "load", "its process ended with signal 9");
+    an_agent_is_lost("process", "KILL", "load", "agent-1: its process ended with signal 9");
 }
 
 #[test]
@@ -158,7 +147,7 @@ fn a_campaign_without_its_agent_ends_and_says_how_to_go_on() {
     let agent = fleet.join_as("agent", "beside", |_| {});
     let served = Served::start(&[]);
     let subject = format!("live=http://{}", served.address());
-    let run = begin_phase(&place, &subject, &["--fleet", &fleet.url], "load");
+    let run = begin(&place, &subject, &["--fleet", &fleet.url], "load");
     signal(agent, "KILL");
     let (code, said) = end_of(run);
     assert!(code == 5 && said.contains("start its agent again") && said.contains("the same command"), "{code}: {said}");
@@ -172,7 +161,7 @@ fn the_death_of_a_server_beside_an_agent_is_the_servers() {
     fleet.join_as("agent", "beside", |_| {});
     let served = Served::start(&[]);
     let subject = format!("live=http://{}", served.address());
-    let run = begin_phase(&place, &subject, &["--fleet", &fleet.url], "load");
+    let run = begin(&place, &subject, &["--fleet", &fleet.url], "load");
     signal(served.id(), "KILL");
     let (code, said) = end_of(run);
     assert_eq!(code, 4, "{said}");
@@ -183,32 +172,47 @@ fn the_death_of_a_server_beside_an_agent_is_the_servers() {
 }
 
 #[test]
-fn workers_of_a_lab_that_dies_are_free_again_and_end_what_they_did() {
+fn workers_and_agents_of_a_lab_that_dies_are_free_again_and_end_what_they_did() {
     let place = Place::new("fleet-lab");
-    let fleet = Fleet::up(&place, 2);
-    let mut run = begin(&place, &fleet);
-    let processes: Vec<u32> =
-        ["worker-1", "worker-2"].iter().map(|name| hosting(joiner(&fleet, name)).unwrap()).collect();
+    let mut fleet = Fleet::up(&place, 2);
+    let agent = fleet.join_as("agent", "beside", |_| {});
+    let served = Served::start(&[]);
+    let subject = format!("live=http://{}", served.address());
+    let mut run = begin(&place, &subject, &fleet.arguments("2"), "load");
+    let joiners = [joiner(&fleet, "worker-1"), joiner(&fleet, "worker-2"), agent];
+    let processes = joiners.map(|joiner| hosting(joiner).unwrap());
     signal(run.id(), "KILL");
     run.wait().unwrap();
-    fleet.await_workers(2);
-    for process in processes {
-        wait_for("the process to end", || (!Path::new(&format!("/proc/{process}")).exists()).then_some(()));
+    fleet.await_workers(3);
+    processes.into_iter().for_each(await_end);
+}
+
+/// What happens to the broker, in a phase of a run: the campaign ends, and what it had begun.
+fn the_broker_is_lost(how: &str, phase: &str) {
+    let place = Place::new(&format!("fleet-broker-{how}-{phase}"));
+    let fleet = Fleet::up(&place, 2);
+    let run = begin(&place, "pushlab", &fleet.arguments("2"), phase);
+    let processes = ["worker-1", "worker-2"].map(|name| hosting(joiner(&fleet, name)).unwrap());
+    let broker = *children(&fleet.up, "nats-server").first().unwrap();
+    signal(broker, how);
+    let (code, said) = end_of(run);
+    assert_eq!(code, 5, "{how} {phase}: {said}");
+    assert!(said.contains("start it again") && said.contains("the same command"), "{how} {phase}: {said}");
+    assert_eq!(place.runs_done(), 0, "no run counts as done that had no workers");
+    processes.into_iter().for_each(await_end);
+    if how == "STOP" {
+        signal(broker, "CONT");
     }
 }
 
 #[test]
 fn a_broker_that_dies_ends_the_campaign_which_says_how_to_go_on() {
-    let place = Place::new("fleet-broker");
-    let fleet = Fleet::up(&place, 2);
-    let run = begin(&place, &fleet);
-    let broker = *children(&fleet.up, "nats-server").first().unwrap();
-    signal(broker, "KILL");
-    let output = run.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(5), "{said}");
-    assert!(said.contains("start it again") && said.contains("the same command"), "{said}");
-    assert_eq!(place.runs_done(), 0, "no run counts as done that had no workers");
+    ["connect", "load", "drain"].into_iter().for_each(|phase| the_broker_is_lost("KILL", phase));
+}
+
+#[test]
+fn a_broker_that_hangs_ends_the_campaign_which_says_how_to_go_on() {
+    ["connect", "load", "drain"].into_iter().for_each(|phase| the_broker_is_lost("STOP", phase));
 }
 
 #[test]

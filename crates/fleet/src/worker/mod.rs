@@ -5,6 +5,7 @@ mod hosted;
 use crate::backend::{Announcement, BackEnd, BackEndError};
 use crate::browser::{BrowserError, Pages};
 use crate::clock::SteeredClock;
+use crate::lines;
 use hosted::{Hosted, Ready};
 use pushlab_load::dial::Dialler;
 use pushlab_load::tls::BadCertificate;
@@ -21,7 +22,7 @@ use pushlab_workload::scenario::Scenario;
 use pushlab_workload::seconds::{SecondPart, SecondTable};
 use pushlab_workload::segment::Segment;
 use pushlab_workload::timeline::Timeline;
-use std::io::{self, BufRead as _, BufReader, Write};
+use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -78,27 +79,13 @@ pub fn serve(
     clock: Option<&SteeredClock>,
 ) -> io::Result<bool> {
     let (sender, orders) = mpsc::channel();
-    std::thread::Builder::new().name("orders".into()).spawn(move || {
-        for line in BufReader::new(input).lines() {
-            let order = line.map_err(|error| error.to_string());
-            let order = order.and_then(|line| serde_json::from_str(&line).map_err(|error| error.to_string()));
-            // Nobody listens any more when the worker is done.
-            if sender.send(order).is_err() {
-                return;
-            }
-        }
-    })?;
+    // Nobody listens any more when the worker is done; after the input, the sender is gone.
+    lines::hear(input, move |order| order.is_some_and(|order| sender.send(order).is_ok()))?;
     let mut broken = None;
     let mut is_done = false;
     work(&orders, None, clock, &mut |message| {
         is_done |= matches!(message, Message::Done { .. });
-        let written = serde_json::to_vec(&message).map_err(io::Error::from);
-        let written = written.and_then(|mut line| {
-            line.push(b'\n');
-            output.write_all(&line)?;
-            output.flush()
-        });
-        if let Err(error) = written {
+        if let Err(error) = lines::say(&mut output, &message) {
             broken = Some(error);
         }
     });

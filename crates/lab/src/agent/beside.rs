@@ -5,12 +5,13 @@ use crate::counter_reader::CounterReader;
 use crate::machine_watch::MachineWatch;
 use crate::probes::{CounterWatch, Watched, sample};
 use pushlab_fleet::clock::SteeredClock;
+use pushlab_fleet::lines;
 use pushlab_os::clock::from_raw;
 use pushlab_probe::{Sample, Sampler, listeners};
 use pushlab_record::CounterSample;
 use pushlab_workload::phase::Periodic;
 use pushlab_workload::plan::Target;
-use std::io::{self, BufRead as _, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
@@ -41,24 +42,10 @@ pub fn serve(
     server: Beside,
 ) -> io::Result<bool> {
     let (events, heard) = mpsc::channel();
+    // Nobody listens any more when it is done.
     let orders = events.clone();
-    std::thread::Builder::new().name("orders".into()).spawn(move || {
-        for line in BufReader::new(input).lines() {
-            let order = line.map_err(|error| error.to_string());
-            let order = order.and_then(|line| serde_json::from_str(&line).map_err(|error| error.to_string()));
-            // Nobody listens any more when it is done.
-            if orders.send(Event::Order(order)).is_err() {
-                return;
-            }
-        }
-        let _ = orders.send(Event::Over);
-    })?;
-    let mut say = |report: &Report| {
-        let mut line = serde_json::to_vec(report)?;
-        line.push(b'\n');
-        output.write_all(&line)?;
-        output.flush()
-    };
+    lines::hear(input, move |order| orders.send(order.map_or(Event::Over, Event::Order)).is_ok())?;
+    let mut say = |report: &Report| lines::say(&mut output, report);
     let report = match attempt(&events, &heard, clock, server, &mut say)? {
         Ok(None) => return Ok(false),
         Ok(Some(seen)) => Report::Done(Box::new(seen)),
