@@ -32,8 +32,8 @@ pub fn side_by_side(sweep: Sweep, series: &[SeriesRuns<'_>], metrics: &[&Metric]
         title: "Published beside measured".to_owned(),
         note: "What the study printed for its own machines and servers, beside what was measured here: of the same \
                transport, clients, rate and size, or what comes nearest. Where the study leaves open which of several \
-               variants it means, each of them stands beside it. The ratio is measured over published, where all agrees \
-               that the study gives."
+               variants it means, each of them stands beside it. The ratio is measured over published, where \
+               everything agrees that the study gives."
             .to_owned(),
         columns: columns.map(|title| Column::new(title, "")).to_vec(),
         rows,
@@ -100,11 +100,7 @@ impl Near<'_> {
 /// study names, the nearest in clients, rate and size. What the study does not say may be anything, so of each variant
 /// that is equally near one is there. Of several subjects it is the study's own, else the last, as experiments name servers
 /// of a study's time after today's; where the study names no network, what was measured without a link comes first.
-fn nearest<'a>(
-    cell: &[&RunValues],
-    printed: &SeriesRuns<'_>,
-    measured: &[&'a SeriesRuns<'a>],
-) -> Vec<Near<'a>> {
+fn nearest<'a>(cell: &[&RunValues], printed: &SeriesRuns<'_>, measured: &[&'a SeriesRuns<'a>]) -> Vec<Near<'a>> {
     let Some(cell) = cell.first().map(|run| &run.cell) else { return Vec::new() };
     let mut found: Vec<Near<'a>> = Vec::new();
     for series in measured.iter().copied().filter(|series| may_be_meant(series, printed)) {
@@ -237,7 +233,11 @@ mod tests {
             [format!("{rate} deliveries/s"), format!("{variant}{far}, {rate} deliveries/s"), ratio.to_owned()]
         };
         let found = at_full_size(&[(Transport::WebSocket, 200_000, 20_000)], None);
-        assert_eq!(found, both.map(|variant| row(variant, "", 20_000, "0.50 ×")), "those of 500 and 2,000 B are farther");
+        assert_eq!(
+            found,
+            both.map(|variant| row(variant, "", 20_000, "0.50 ×")),
+            "those of 500 and 2,000 B are farther"
+        );
         let found = at_full_size(&[(Transport::LongPolling, 50_000, 20_000)], None);
         assert_eq!(found, [row("polls", "", 20_000, "0.50 ×")], "the other number of clients is farther");
         let found = at_full_size(&[(Transport::WebSocket, 50_000, 50_000)], None);

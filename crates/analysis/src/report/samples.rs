@@ -117,7 +117,11 @@ pub fn series<'a>(experiment: &Experiment, sources: &[Source<'a>]) -> Vec<Series
         varies.all[NETWORK] |= has_networks;
         let mut order: Vec<&RunValues> = own;
         let planned = experiment.cells();
-        order.sort_by_key(|run| planned.iter().position(|cell| *cell == run.cell).unwrap_or(planned.len()));
+        // What was not planned, such as what a study printed, comes behind, by its numbers.
+        order.sort_by_key(|RunValues { cell, .. }| {
+            let place = planned.iter().position(|one| one == cell).unwrap_or(planned.len());
+            (place, cell.clients, cell.deliveries_per_s, cell.payload_bytes)
+        });
         for run in order {
             let Some(place) = sweep.of(&run.cell) else { continue };
             let parts = parts(&run.cell, sweep);
@@ -348,11 +352,25 @@ mod tests {
         assert_eq!(labels("rooms-of-200"), ["websocket · rooms-of-200 · 200000 clients"]);
         let polls = ["long-polling · polls · 20000 clients", "long-polling · polls · 50000 clients"];
         assert_eq!(labels("polls"), polls);
-        let sizes = ["500 B", "2000 B"].map(|size| format!("websocket · rooms-of-200-larger · 200000 clients · {size}"));
+        let sizes =
+            ["500 B", "2000 B"].map(|size| format!("websocket · rooms-of-200-larger · 200000 clients · {size}"));
         assert_eq!(labels("rooms-of-200-larger"), sizes);
         let servers = ["cometd", "cometd-2011"].map(|name| format!("{name} · websocket · cometd · 19000 clients"));
         assert_eq!(labels("cometd"), servers);
         assert!(all.iter().all(|series| series.words.contains(&series.subject)), "assertions may name it");
+    }
+
+    #[test]
+    fn what_a_study_printed_comes_in_the_order_of_its_numbers() {
+        let experiment = presets::load("cometd-load", None).unwrap();
+        let first = experiment.cells().remove(0);
+        let printed = [200_000, 20_000, 50_000].map(|clients| RunValues::planned(Cell { clients, ..first.clone() }));
+        let all = series(&experiment, &[Source { origin: Origin::Published, tag: "", runs: &printed }]);
+        let labels: Vec<&str> = all.iter().map(|series| series.label.as_str()).collect();
+        assert_eq!(
+            labels,
+            [20_000, 50_000, 200_000].map(|clients| format!("websocket · {clients} clients · published"))
+        );
     }
 
     #[test]

@@ -142,8 +142,11 @@ function labelMargin(lines: readonly Line[], width: number): number {
   return Math.min(most, LEADER + longest * CHARACTER);
 }
 
+/** Without its middle: names of the same kind differ at their ends. */
 function shortened(text: string, longest: number): string {
-  return text.length <= longest ? text : `${text.slice(0, Math.max(1, longest - 1))}…`;
+  if (text.length <= longest) return text;
+  const end = Math.floor(longest / 3);
+  return `${text.slice(0, Math.max(1, longest - 1 - end))}…${text.slice(text.length - end)}`;
 }
 
 /** Above the lines, because they all end up at the full core. */
