@@ -52,10 +52,15 @@ fn row(
     let here = figure(runs, metric.name, seed);
     let ratio = here.filter(|_| near.is_exact()).and_then(|here| ratio(&here, &published));
     let unit = if metric.unit.is_empty() { "number" } else { metric.unit };
-    // What it shares with the printed series need not be said again, and what tells it apart must be.
+    // What it shares with the printed series need not be said again, but for a name that only its own label has; what tells
+    // them apart must be.
     let cells = runs.first().zip(printed.cells[&x].first());
     let far = cells.map_or_else(Vec::new, |(own, other)| differing(&own.cell, &other.cell, sweep));
-    let is_told = |part: &&str| !printed.words.contains(*part) && far.iter().all(|far| far != part);
+    let is_shared = |part: &str| match part == near.series.subject {
+        true => printed.label.split(" · ").any(|other| other == part),
+        false => printed.words.contains(part),
+    };
+    let is_told = |part: &&str| !is_shared(part) && far.iter().all(|far| far != part);
     let own = near.series.label.split(" · ").filter(is_told).map(str::to_owned);
     let own: Vec<String> = own.chain(far.iter().cloned()).collect();
     let by = if own.is_empty() { String::new() } else { format!("{}, ", own.join(" · ")) };
