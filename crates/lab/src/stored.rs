@@ -245,8 +245,12 @@ mod tests {
             let own = &report.experiments[0];
             let table = own.tables.iter().find(|table| table.title == "Published beside measured").unwrap();
             assert_eq!(table.rows.len(), rows, "{:#?}", table.rows);
-            let printed = own.series.iter().filter(|series| series.origin == Origin::Published);
-            for (metric, figure) in printed.flat_map(|series| &series.points).flat_map(|point| &point.figures) {
+            let printed: Vec<_> = own.series.iter().filter(|series| series.origin == Origin::Published).collect();
+            assert!(
+                printed.iter().flat_map(|series| &series.points).all(|point| point.runs == 1),
+                "ranges are no runs"
+            );
+            for (metric, figure) in printed.iter().flat_map(|series| &series.points).flat_map(|point| &point.figures) {
                 assert!(own.charts.contains(metric), "{metric} is not among {:?}", own.charts);
                 let is_there = |row: &Vec<DataCell>| row[3] == DataCell::Estimate(*figure);
                 assert!(table.rows.iter().any(is_there), "{metric} {figure:?}");

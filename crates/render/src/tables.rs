@@ -161,6 +161,15 @@ fn whose(judged: &Judged) -> String {
     }
 }
 
+/// How many statements of the study nothing here can judge.
+pub fn findings_elsewhere(experiment: &ExperimentReport) -> Option<String> {
+    match experiment.findings_elsewhere {
+        0 => None,
+        1 => Some("1 statement of the study is about series that are not among these results.".to_owned()),
+        many => Some(format!("{many} statements of the study are about series that are not among these results.")),
+    }
+}
+
 /// Of more statements than a terminal or a job's summary takes, how many hold by whose figures.
 pub fn expected_counts(experiment: &ExperimentReport) -> Option<String> {
     let all = &experiment.expectations;

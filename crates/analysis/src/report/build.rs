@@ -141,6 +141,7 @@ fn report_of(
     };
     let planned: usize = results.iter().map(planned_of).sum();
     let done: usize = results.iter().map(done_of).sum();
+    let (expectations, findings_elsewhere) = expectations(experiment, &beside.series, seed);
     let report = ExperimentReport {
         name: experiment.name.clone(),
         title: experiment.title.clone(),
@@ -160,7 +161,8 @@ fn report_of(
         rankings: rankings(series, &ranked, &experiment.margins, seed),
         networks: networks(&experiment.name, results),
         clocks: clocks(&experiment.name, results),
-        expectations: expectations(experiment, &beside.series, seed),
+        expectations,
+        findings_elsewhere,
         alarms: alarms(fail_if, experiment, beside.experiments, &beside.series, seed),
         tables: tables(experiment, series, &columns(experiment, &charted, &used), seed),
     };

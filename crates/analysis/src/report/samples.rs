@@ -7,6 +7,7 @@ use pushlab_experiment::cell::Cell;
 use pushlab_experiment::cell::SlowPolicy;
 use pushlab_experiment::cell::Sweep;
 use pushlab_experiment::metric::{Better, METRICS, Metric};
+use pushlab_experiment::subject::OURS;
 use pushlab_report::{Estimate, Origin, WhyLacking};
 use pushlab_stats::{Interval, Regime, WarningCode, interval_of_mean, interval_of_whole, regime, stress_limit};
 use pushlab_store::Bound;
@@ -217,13 +218,15 @@ fn key(parts: &Parts, source: &Source<'_>) -> String {
     }
 }
 
-/// The transport, and whatever else varies. Whose it is, its rate and its size go without saying where its variant has no
-/// other; the number of clients is what results at scale are told by.
+/// The transport, and whatever else varies. Rate and size go without saying where their variant has no other, and so does
+/// our own server; the number of clients is what results at scale are told by.
 fn label(parts: &Parts, varies: &Varying, source: &Source<'_>) -> String {
+    let varies_in_variant = |i: usize| varies.of_variant.get(&parts[2]).is_some_and(|own| own[i]);
     let is_telling = |i: usize| match i {
+        0 if parts[0] != OURS => varies.all[i],
         1 => true,
         3 => varies.all[i] || parts[i] != SlowPolicy::Close.name(),
-        0 | 6 | 7 => varies.of_variant.get(&parts[2]).is_some_and(|own| own[i]),
+        0 | 6 | 7 => varies_in_variant(i),
         _ => varies.all[i],
     };
     let mut shown: Vec<&str> =
@@ -358,6 +361,10 @@ mod tests {
         let servers = ["cometd", "cometd-2011"].map(|name| format!("{name} · websocket · cometd · 19000 clients"));
         assert_eq!(labels("cometd"), servers);
         assert!(all.iter().all(|series| series.words.contains(&series.subject)), "assertions may name it");
+        let begun: Vec<RunValues> = measured.iter().filter(|run| run.cell.subject != "cometd-2011").cloned().collect();
+        let all = series(&experiment, &[Source { origin: Origin::Measured, tag: "", runs: &begun }]);
+        let own = all.iter().find(|series| series.variant == "cometd").unwrap();
+        assert_eq!(own.label, "cometd · websocket · cometd · 19000 clients", "only ours goes without saying");
     }
 
     #[test]
