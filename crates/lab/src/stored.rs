@@ -179,7 +179,7 @@ mod tests {
     use crate::pinning::Pinning;
     use crate::{experiments, header};
     use pushlab_analysis::header::Header;
-    use pushlab_report::Agreement;
+    use pushlab_report::{Agreement, DataCell, Origin};
     use pushlab_stats::best::{Against, Conclusion, Machines};
     use pushlab_wire::transport::Transport;
 
@@ -227,6 +227,35 @@ mod tests {
             header.build = Some(7);
         };
         assert_eq!(changed(built), Some("a and b differ in build".to_owned()));
+    }
+
+    #[test]
+    fn each_number_of_a_study_at_its_own_size_is_charted_and_stands_beside_a_measured_one() {
+        for (name, rows) in [("cometd-load", 12), ("cometd-idle", 3)] {
+            let mut result = result(name, |header| {
+                header.experiments = vec![experiments::load(name, Some("full")).unwrap()];
+            });
+            let run = |cell| {
+                let metrics = ["latency_median", "latency_p99", "memory_idle"];
+                let figures = metrics.map(|metric| (metric.to_owned(), 1.0)).into();
+                RunValues { figures, ..RunValues::planned(cell) }
+            };
+            result.runs = result.header.experiments[0].cells().into_iter().map(run).collect();
+            let report = report_of(&[result], Asked::default()).unwrap();
+            let own = &report.experiments[0];
+            let table = own.tables.iter().find(|table| table.title == "Published beside measured").unwrap();
+            assert_eq!(table.rows.len(), rows, "{:#?}", table.rows);
+            let printed: Vec<_> = own.series.iter().filter(|series| series.origin == Origin::Published).collect();
+            assert!(
+                printed.iter().flat_map(|series| &series.points).all(|point| point.runs == 1),
+                "ranges are no runs"
+            );
+            for (metric, figure) in printed.iter().flat_map(|series| &series.points).flat_map(|point| &point.figures) {
+                assert!(own.charts.contains(metric), "{metric} is not among {:?}", own.charts);
+                let is_there = |row: &Vec<DataCell>| row[3] == DataCell::Estimate(*figure);
+                assert!(table.rows.iter().any(is_there), "{metric} {figure:?}");
+            }
+        }
     }
 
     fn another_machine(header: &mut Header) {

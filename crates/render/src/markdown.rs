@@ -67,7 +67,7 @@ fn scorecard(out: &mut String, report: &Report) {
 fn asserted(out: &mut String, experiment: &ExperimentReport) {
     let judged = |outcome, text: &str| format!("**{}**: {}", tables::word(outcome), escaped(text));
     let expected = experiment.expectations.iter().flat_map(tables::expected);
-    let expected = expected.map(|(outcome, what)| judged(outcome, &what));
+    let expected = expected.map(|(outcome, what)| judged(outcome, &what)).chain(tables::findings_elsewhere(experiment));
     ready_section(out, "Expected", expected.collect());
     asked(out, experiment);
 }

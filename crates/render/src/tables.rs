@@ -161,6 +161,15 @@ fn whose(judged: &Judged) -> String {
     }
 }
 
+/// How many statements of the study nothing here can judge.
+pub fn findings_elsewhere(experiment: &ExperimentReport) -> Option<String> {
+    match experiment.findings_elsewhere {
+        0 => None,
+        1 => Some("1 statement of the study is about series that are not among these results.".to_owned()),
+        many => Some(format!("{many} statements of the study are about series that are not among these results.")),
+    }
+}
+
 /// Of more statements than a terminal or a job's summary takes, how many hold by whose figures.
 pub fn expected_counts(experiment: &ExperimentReport) -> Option<String> {
     let all = &experiment.expectations;
@@ -409,15 +418,14 @@ pub fn warnings(report: &Report) -> Vec<String> {
 /// A value with half of its interval.
 pub fn figure(figure: Option<Estimate>) -> String {
     let Some(figure) = figure else { return "–".to_owned() };
-    let value = digits(figure.value);
     match figure.bound {
-        Some(Bound::About) => return format!("≈ {value}"),
-        Some(Bound::Below) => return format!("< {value}"),
-        Some(Bound::Max) => return format!("≤ {value}"),
-        Some(Bound::Range) => return format!("{}–{}", digits(figure.low), digits(figure.high)),
+        Some(Bound::About) => return format!("≈ {}", printed(figure.value)),
+        Some(Bound::Below) => return format!("< {}", printed(figure.value)),
+        Some(Bound::Max) => return format!("≤ {}", printed(figure.value)),
+        Some(Bound::Range) => return format!("{}–{}", printed(figure.low), printed(figure.high)),
         Some(Bound::Min) | None => {}
     }
-    let value = format!("{}{value}", bound_sign(&figure));
+    let value = format!("{}{}", bound_sign(&figure), digits(figure.value));
     if figure.runs < 2 {
         return value;
     }
@@ -438,9 +446,24 @@ fn digits(value: f64) -> String {
     }
 }
 
+/// As a study prints what it knows less of than a number: without decimals that say nothing.
+fn printed(value: f64) -> String {
+    let digits = digits(value);
+    if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.').to_owned() } else { digits }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_study_prints_has_no_decimals_that_it_does_not_have() {
+        let of = |value: f64, bound| Estimate { value, low: value, high: 2.0 * value, runs: 1, bound: Some(bound) };
+        let bounds = [(50.0, Bound::About), (10.0, Bound::Below), (1500.0, Bound::Max), (2.0, Bound::Range)];
+        let shown = bounds.map(|(value, bound)| figure(Some(of(value, bound))));
+        assert_eq!(shown, ["≈ 50", "< 10", "≤ 1500", "2–4"]);
+        assert_eq!(figure(Some(of(0.5, Bound::About))), "≈ 0.5");
+    }
 
     #[test]
     fn intervals_are_shown_where_there_are_any() {

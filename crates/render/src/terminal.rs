@@ -50,7 +50,8 @@ fn experiment(out: &mut String, experiment: &ExperimentReport, metrics: &[Metric
     aligned(out, &tables::results(experiment, metrics));
     lines(out, &tables::without_figures(experiment));
     lines(out, &[tables::INTERVALS]);
-    if !experiment.expectations.is_empty() {
+    let elsewhere = tables::findings_elsewhere(experiment);
+    if !experiment.expectations.is_empty() || elsewhere.is_some() {
         out.push_str("\n  Expected\n");
     }
     match tables::expected_counts(experiment) {
@@ -61,6 +62,7 @@ fn experiment(out: &mut String, experiment: &ExperimentReport, metrics: &[Metric
             }
         }
     }
+    lines(out, elsewhere.as_slice());
     tables::data_tables(experiment).for_each(|table| data_table(out, table));
 }
 
@@ -148,6 +150,20 @@ mod tests {
         let line = "clocks: worker 2 was late; worker 3 was early\n";
         assert!(text(&report).contains(&format!("\n  {line}")), "{}", text(&report));
         assert!(crate::markdown::text(&report).contains(&format!("\n- {line}")));
+    }
+
+    #[test]
+    fn statements_about_other_series_are_counted_in_every_form() {
+        let mut report = report();
+        report.experiments[0].expectations.clear();
+        assert!(!text(&report).contains("Expected") && !crate::markdown::text(&report).contains("Expected"));
+        for (count, line) in
+            [(1, "1 statement of the study is about series"), (14, "14 statements of the study are about")]
+        {
+            report.experiments[0].findings_elsewhere = count;
+            assert!(text(&report).contains(&format!("\n  Expected\n  {line}")), "{}", text(&report));
+            assert!(crate::markdown::text(&report).contains(&format!("\n- {line}")));
+        }
     }
 
     #[test]

@@ -123,6 +123,10 @@ pub struct ExperimentReport {
     pub clocks: Vec<String>,
     /// What was expected, or what the study found, and who agrees.
     pub expectations: Vec<Expectation>,
+    /// How many further statements of the study are about series that are not among these results, such as other numbers of
+    /// clients; its page in docs/studies has them.
+    #[serde(default)]
+    pub findings_elsewhere: u32,
     /// What `--fail-if` asked, where it was given.
     pub alarms: Vec<Alarm>,
     /// Further tables: published beside measured, performance factors, memory per client.

@@ -19,7 +19,7 @@ use pushlab_experiment::assertion::Assertion;
 use pushlab_experiment::metric::{METRICS, Metric};
 use pushlab_experiment::studies;
 use pushlab_report::{
-    Comparison, Completeness, ExperimentReport, Fact, MetricInfo, Repeat, Report, Unobserved, WarningReport,
+    Comparison, Completeness, ExperimentReport, Fact, MetricInfo, Origin, Repeat, Report, Unobserved, WarningReport,
 };
 use pushlab_stats::WarningCode;
 use std::collections::{BTreeMap, BTreeSet};
@@ -128,7 +128,7 @@ fn report_of(
 ) -> (ExperimentReport, Vec<&'static Metric>) {
     let used = samples::metrics_in(series);
     let names = |metrics: &[&Metric]| metrics.iter().map(|metric| metric.name.to_owned()).collect();
-    let charted = present(&experiment.charts(), &used);
+    let charted = charted(experiment, series, &used);
     let mut ranked: Vec<&Metric> = charted.iter().copied().take(3).collect();
     ranked.extend(
         present(&[ALWAYS_RANKED.to_owned()], &used).iter().filter(|m| !charted[..charted.len().min(3)].contains(m)),
@@ -141,6 +141,7 @@ fn report_of(
     };
     let planned: usize = results.iter().map(planned_of).sum();
     let done: usize = results.iter().map(done_of).sum();
+    let (expectations, findings_elsewhere) = expectations(experiment, &beside.series, seed);
     let report = ExperimentReport {
         name: experiment.name.clone(),
         title: experiment.title.clone(),
@@ -160,11 +161,26 @@ fn report_of(
         rankings: rankings(series, &ranked, &experiment.margins, seed),
         networks: networks(&experiment.name, results),
         clocks: clocks(&experiment.name, results),
-        expectations: expectations(experiment, &beside.series, seed),
+        expectations,
+        findings_elsewhere,
         alarms: alarms(fail_if, experiment, beside.experiments, &beside.series, seed),
         tables: tables(experiment, series, &columns(experiment, &charted, &used), seed),
     };
     (report, used)
+}
+
+/// The metrics that an experiment charts. Of what its study printed and it shows nowhere, where it was measured too, are charts
+/// as well, behind the last that has printed figures: a report that repeats a study leaves none of its curves out.
+fn charted(experiment: &Experiment, series: &[SeriesRuns<'_>], used: &[&'static Metric]) -> Vec<&'static Metric> {
+    let own = experiment.charts();
+    let mut charted = present(&own, used);
+    let has = |origin: Origin, metric: &Metric| series.iter().any(|s| s.origin == origin && s.has(metric.name));
+    let is_printed = |metric: &&Metric| has(Origin::Published, metric);
+    let is_shown = |metric: &Metric| own.iter().chain(&experiment.columns).any(|name| name == metric.name);
+    let is_left_out = |metric: &&Metric| !is_shown(metric) && is_printed(metric) && has(Origin::Measured, metric);
+    let place = charted.iter().rposition(is_printed).map_or(charted.len(), |last| last + 1);
+    charted.splice(place..place, used.iter().copied().filter(is_left_out));
+    charted
 }
 
 /// The named metrics that occur; by default those of the scenario.
@@ -179,6 +195,9 @@ fn present(names: &[String], used: &[&'static Metric]) -> Vec<&'static Metric> {
 fn columns(experiment: &Experiment, charted: &[&'static Metric], used: &[&'static Metric]) -> Vec<&'static Metric> {
     let is_chosen = !experiment.columns.is_empty();
     let mut columns = if is_chosen { present(&experiment.columns, used) } else { charted.to_vec() };
+    // What is charted because the study printed it.
+    let chosen = experiment.charts();
+    columns.extend(charted.iter().filter(|metric| is_chosen && chosen.iter().all(|name| *name != metric.name)));
     let usual = ["cpu_per_delivery", "bytes_per_delivery", "generator_cpu"].into_iter().filter(|_| !is_chosen);
     // Where there is an error of clocks, it stands beside the latencies that have it.
     for name in usual.chain(["clock_error"]) {

@@ -5,25 +5,28 @@ use super::quantiles::lacking;
 use super::run_values::RunValues;
 use super::samples::{self, PointSamples, SeriesRuns, Source};
 use super::sides::LINE_PLACES_MIN;
-use pushlab_experiment::Experiment;
 use pushlab_experiment::assertion::{Assertion, Claim, Figure, Term};
+use pushlab_experiment::{Expect, Experiment};
 use pushlab_report::{Agreement, Alarm, Expectation, Judged, Origin};
 use std::collections::BTreeSet;
 
 /// The variable in a foreign subject's environment by which it measures the lag of its event loop: how often, in ms.
 const EVENT_LOOP_LAG: &str = "EVENT_LOOP_LAG";
 
-/// Judges everything that an experiment expects; the series are those of all experiments.
-pub fn expectations(experiment: &Experiment, series: &[&SeriesRuns<'_>], seed: u64) -> Vec<Expectation> {
+/// Judges everything that an experiment expects; the series are those of all experiments. What a study found of series that
+/// are not there is counted: it would be undecided whatever is measured.
+pub fn expectations(experiment: &Experiment, series: &[&SeriesRuns<'_>], seed: u64) -> (Vec<Expectation>, u32) {
+    let is_there = |term: &Term| series.iter().any(|one| bears(term, &experiment.name, one));
     let parsed = experiment.expect.iter().filter_map(|e| Some((e, Assertion::parse(&e.that).ok()?)));
-    parsed
-        .map(|(expect, assertion)| Expectation {
-            assertion: assertion.to_string(),
-            finding: expect.finding.clone(),
-            source: expect.source.clone(),
-            judged: judged(&assertion, &experiment.name, series, seed),
-        })
-        .collect()
+    let (own, elsewhere): (Vec<_>, Vec<_>) =
+        parsed.partition(|(expect, assertion)| expect.source.is_empty() || assertion.terms().all(is_there));
+    let judge = |(expect, assertion): (&Expect, Assertion)| Expectation {
+        assertion: assertion.to_string(),
+        finding: expect.finding.clone(),
+        source: expect.source.clone(),
+        judged: judged(&assertion, &experiment.name, series, seed),
+    };
+    (own.into_iter().map(judge).collect(), elsewhere.len() as u32)
 }
 
 /// What each subject says of an assertion by itself, first those that were measured; where it names subjects, what they
@@ -201,6 +204,11 @@ fn find(term: &Term, experiment: &str, series: &[&SeriesRuns<'_>], seed: u64) ->
     Ok(samples)
 }
 
+/// Whether a series is of the experiment that a side is of, and is called by all of its words.
+fn bears(term: &Term, experiment: &str, one: &SeriesRuns<'_>) -> bool {
+    one.experiment == experiment_of(term, experiment) && term.words.iter().all(|word| one.words.contains(word))
+}
+
 /// The one series of its experiment that bears all the words.
 fn series_of<'a, 'b>(
     term: &Term,
@@ -208,8 +216,7 @@ fn series_of<'a, 'b>(
     series: &[&'a SeriesRuns<'b>],
 ) -> Result<&'a SeriesRuns<'b>, String> {
     let name = experiment_of(term, experiment);
-    let bears = |s: &&SeriesRuns<'b>| s.experiment == name && term.words.iter().all(|word| s.words.contains(word));
-    let found: Vec<&SeriesRuns<'b>> = series.iter().copied().filter(bears).collect();
+    let found: Vec<&SeriesRuns<'b>> = series.iter().copied().filter(|one| bears(term, experiment, one)).collect();
     match found.as_slice() {
         [one] => Ok(one),
         [] if name != experiment && series.iter().all(|s| s.experiment != name) => {
@@ -271,6 +278,22 @@ mod tests {
             }
         }
         assert!(short.is_empty(), "{}", short.join("\n"));
+    }
+
+    #[test]
+    fn what_a_study_found_of_series_that_are_not_there_is_counted_and_not_judged() {
+        let of = |profile: Option<&str>| {
+            let experiment = presets::load("cometd-load", profile).unwrap();
+            let runs: Vec<RunValues> = experiment.cells().into_iter().map(RunValues::planned).collect();
+            let source = Source { origin: Origin::Measured, tag: "", runs: &runs };
+            let series = samples::series(&experiment, &[source]);
+            let (own, elsewhere) = expectations(&experiment, &series.iter().collect::<Vec<_>>(), 1);
+            let by_study = own.iter().filter(|one| !one.source.is_empty()).count();
+            (by_study, own.len() - by_study, elsewhere)
+        };
+        let (all, ..) = of(None);
+        assert!(all > 10);
+        assert_eq!([of(None), of(Some("full"))], [(all, 0, 0), (0, 1, all as u32)], "they are about 9,000 clients");
     }
 
     fn at(experiment: &str, cpu: f64) -> Vec<RunValues> {

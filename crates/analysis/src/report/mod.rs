@@ -1,5 +1,6 @@
 //! Reports: runs in, everything computed out.
 
+mod beside;
 mod break_even;
 mod build;
 mod byte_table;

@@ -5,8 +5,10 @@ use super::quantiles::lacking;
 use super::run_values::RunValues;
 use super::samples::{SeriesRuns, figure};
 use pushlab_experiment::metric::Metric;
-use pushlab_report::{Point, Series, Timeline};
+use pushlab_report::{Estimate, Point, Series, Timeline};
 use pushlab_stats::{Band, Regime, Severity, Warning};
+use pushlab_store::Bound;
+use std::collections::BTreeMap;
 
 /// A series with all its points. `metrics` are those of the whole report.
 pub fn series(runs: &SeriesRuns<'_>, metrics: &[&Metric], seed: u64) -> Series {
@@ -22,7 +24,7 @@ pub fn series(runs: &SeriesRuns<'_>, metrics: &[&Metric], seed: u64) -> Series {
 }
 
 fn point(x: u32, runs: &[&RunValues], regime: Option<Regime>, metrics: &[&Metric], seed: u64) -> Point {
-    let figures =
+    let figures: BTreeMap<String, Estimate> =
         metrics.iter().filter_map(|metric| Some((metric.name.to_owned(), figure(runs, metric.name, seed)?))).collect();
     let lacking = |metric: &&Metric| Some((metric.name.to_owned(), lacking(runs, metric.name)?));
     let response = figure(runs, "response_median", seed).or_else(|| figure(runs, "response_mean", seed));
@@ -34,7 +36,7 @@ fn point(x: u32, runs: &[&RunValues], regime: Option<Regime>, metrics: &[&Metric
     Point {
         x: f64::from(x),
         clients: runs.first().map_or(0, |run| run.cell.clients),
-        runs: runs.iter().filter(|run| run.counts()).count() as u32,
+        runs: counted(runs, &figures),
         failures: runs.iter().filter_map(failure).collect(),
         voids: runs.iter().filter(|run| run.is_void()).map(|run| void(run)).collect(),
         withheld: runs.iter().filter_map(|run| withheld(run)).collect(),
@@ -49,6 +51,15 @@ fn point(x: u32, runs: &[&RunValues], regime: Option<Regime>, metrics: &[&Metric
         timeline: representative(runs),
         published_seconds: published_seconds::mean(runs),
         took_ms: runs.iter().map(|run| run.took_ms).sum(),
+    }
+}
+
+/// Runs that count; the ends of a range that was printed are no two.
+fn counted(runs: &[&RunValues], figures: &BTreeMap<String, Estimate>) -> u32 {
+    let is_range = runs.iter().flat_map(|run| run.bounds.values()).any(|bound| *bound == Bound::Range);
+    match is_range {
+        true => figures.values().map(|figure| figure.runs).max().unwrap_or(0),
+        false => runs.iter().filter(|run| run.counts()).count() as u32,
     }
 }
 

@@ -7,6 +7,7 @@ use pushlab_experiment::cell::Cell;
 use pushlab_experiment::cell::SlowPolicy;
 use pushlab_experiment::cell::Sweep;
 use pushlab_experiment::metric::{Better, METRICS, Metric};
+use pushlab_experiment::subject::OURS;
 use pushlab_report::{Estimate, Origin, WhyLacking};
 use pushlab_stats::{Interval, Regime, WarningCode, interval_of_mean, interval_of_whole, regime, stress_limit};
 use pushlab_store::Bound;
@@ -114,10 +115,14 @@ pub fn series<'a>(experiment: &Experiment, sources: &[Source<'a>]) -> Vec<Series
     for source in sources {
         let own: Vec<&RunValues> = own_of(experiment, source).collect();
         let mut varies = Varying::of(&own, sweep);
-        varies.0[NETWORK] |= has_networks;
+        varies.all[NETWORK] |= has_networks;
         let mut order: Vec<&RunValues> = own;
         let planned = experiment.cells();
-        order.sort_by_key(|run| planned.iter().position(|cell| *cell == run.cell).unwrap_or(planned.len()));
+        // What was not planned, such as what a study printed, comes behind, by its numbers.
+        order.sort_by_key(|RunValues { cell, .. }| {
+            let place = planned.iter().position(|one| one == cell).unwrap_or(planned.len());
+            (place, cell.clients, cell.deliveries_per_s, cell.payload_bytes)
+        });
         for run in order {
             let Some(place) = sweep.of(&run.cell) else { continue };
             let parts = parts(&run.cell, sweep);
@@ -182,12 +187,22 @@ fn kind(parts: &Parts, machine: &str) -> String {
 }
 
 /// Which parts have more than one value among the runs.
-struct Varying([bool; 8]);
+struct Varying {
+    all: [bool; 8],
+    /// Among those of each variant.
+    of_variant: BTreeMap<String, [bool; 8]>,
+}
 
 impl Varying {
     fn of(runs: &[&RunValues], sweep: Sweep) -> Self {
         let all: Vec<Parts> = runs.iter().map(|run| parts(&run.cell, sweep)).collect();
-        Self(std::array::from_fn(|i| all.iter().map(|parts| &parts[i]).collect::<BTreeSet<_>>().len() > 1))
+        let varying = |variant: Option<&String>| {
+            let own = || all.iter().filter(|parts| variant.is_none_or(|variant| parts[2] == *variant));
+            std::array::from_fn(|i| own().map(|parts| &parts[i]).collect::<BTreeSet<_>>().len() > 1)
+        };
+        let variants: BTreeSet<&String> = all.iter().map(|parts| &parts[2]).collect();
+        let of_variant = variants.into_iter().map(|variant| (variant.clone(), varying(Some(variant))));
+        Self { all: varying(None), of_variant: of_variant.collect() }
     }
 }
 
@@ -203,12 +218,16 @@ fn key(parts: &Parts, source: &Source<'_>) -> String {
     }
 }
 
-/// The transport, and whatever else varies.
+/// The transport, and whatever else varies. Rate and size go without saying where their variant has no other, and so does
+/// our own server; the number of clients is what results at scale are told by.
 fn label(parts: &Parts, varies: &Varying, source: &Source<'_>) -> String {
+    let varies_in_variant = |i: usize| varies.of_variant.get(&parts[2]).is_some_and(|own| own[i]);
     let is_telling = |i: usize| match i {
+        0 if parts[0] != OURS => varies.all[i],
         1 => true,
-        3 => varies.0[i] || parts[i] != SlowPolicy::Close.name(),
-        _ => varies.0[i],
+        3 => varies.all[i] || parts[i] != SlowPolicy::Close.name(),
+        0 | 6 | 7 => varies_in_variant(i),
+        _ => varies.all[i],
     };
     let mut shown: Vec<&str> =
         (0..parts.len()).filter(|&i| is_telling(i) && !parts[i].is_empty()).map(|i| parts[i].as_str()).collect();
@@ -321,6 +340,44 @@ mod tests {
         assert!(keys(Origin::Published).iter().any(|key| key.contains("broadcast")), "{:?}", keys(Origin::Published));
         let own = presets::load("johannessen-idle", None).unwrap();
         assert!(series(&own, &sources).is_empty(), "others have the numbers of their own name alone");
+    }
+
+    #[test]
+    fn what_goes_without_saying_of_a_variant_is_not_said() {
+        let experiment = presets::load("cometd-load", Some("full")).unwrap();
+        let measured = runs(&experiment);
+        let sources = [Source { origin: Origin::Measured, tag: "", runs: &measured }];
+        let all = series(&experiment, &sources);
+        let labels = |variant: &str| {
+            let own = all.iter().filter(|series| series.variant == variant);
+            own.map(|series| series.label.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(labels("rooms-of-200"), ["websocket · rooms-of-200 · 200000 clients"]);
+        let polls = ["long-polling · polls · 20000 clients", "long-polling · polls · 50000 clients"];
+        assert_eq!(labels("polls"), polls);
+        let sizes =
+            ["500 B", "2000 B"].map(|size| format!("websocket · rooms-of-200-larger · 200000 clients · {size}"));
+        assert_eq!(labels("rooms-of-200-larger"), sizes);
+        let servers = ["cometd", "cometd-2011"].map(|name| format!("{name} · websocket · cometd · 19000 clients"));
+        assert_eq!(labels("cometd"), servers);
+        assert!(all.iter().all(|series| series.words.contains(&series.subject)), "assertions may name it");
+        let begun: Vec<RunValues> = measured.iter().filter(|run| run.cell.subject != "cometd-2011").cloned().collect();
+        let all = series(&experiment, &[Source { origin: Origin::Measured, tag: "", runs: &begun }]);
+        let own = all.iter().find(|series| series.variant == "cometd").unwrap();
+        assert_eq!(own.label, "cometd · websocket · cometd · 19000 clients", "only ours goes without saying");
+    }
+
+    #[test]
+    fn what_a_study_printed_comes_in_the_order_of_its_numbers() {
+        let experiment = presets::load("cometd-load", None).unwrap();
+        let first = experiment.cells().remove(0);
+        let printed = [200_000, 20_000, 50_000].map(|clients| RunValues::planned(Cell { clients, ..first.clone() }));
+        let all = series(&experiment, &[Source { origin: Origin::Published, tag: "", runs: &printed }]);
+        let labels: Vec<&str> = all.iter().map(|series| series.label.as_str()).collect();
+        assert_eq!(
+            labels,
+            [20_000, 50_000, 200_000].map(|clients| format!("websocket · {clients} clients · published"))
+        );
     }
 
     #[test]

@@ -29,6 +29,8 @@ interface Line {
 /** Narrower charts have no room for names beside the lines and rely on the legend. */
 const LABEL_WIDTH_MIN = 620;
 const LABEL_MARGIN_MAX = 240;
+/** In wide charts names may take this share, since those of series with variants and numbers are long. */
+const LABEL_SHARE_MAX = 0.3;
 /** Room for leaders between the lines' ends and their names. */
 const LEADER = 26;
 /** Ticks and the name of the axis below them. */
@@ -45,7 +47,7 @@ export function drawSweepPlot(input: SweepPlotInput, width: number, height: numb
   const values = lines.flatMap((line) => line.dots.flatMap((dot) => [dot.y, dot.low, dot.high]));
   const scale = valueScale(metric, values, height < 220 ? 5 : 6);
   const named = width >= LABEL_WIDTH_MIN && lines.length <= (height - BOTTOM) / LABEL_HEIGHT;
-  const marginRight = named ? labelMargin(lines) : MARGIN.right;
+  const marginRight = named ? labelMargin(lines, width) : MARGIN.right;
   const right = width - marginRight;
   const places = placesOf(series);
   const x = axisScale(axis, places);
@@ -134,13 +136,17 @@ function endLabels(
 }
 
 /** Room to the right of the lines for leaders and the longest name. */
-function labelMargin(lines: readonly Line[]): number {
+function labelMargin(lines: readonly Line[], width: number): number {
   const longest = Math.max(0, ...lines.map((line) => line.identity.label.length));
-  return Math.min(LABEL_MARGIN_MAX, LEADER + longest * CHARACTER);
+  const most = Math.max(LABEL_MARGIN_MAX, LABEL_SHARE_MAX * width);
+  return Math.min(most, LEADER + longest * CHARACTER);
 }
 
+/** Without its middle: names of the same kind differ at their ends. */
 function shortened(text: string, longest: number): string {
-  return text.length <= longest ? text : `${text.slice(0, Math.max(1, longest - 1))}…`;
+  if (text.length <= longest) return text;
+  const end = Math.floor(longest / 3);
+  return `${text.slice(0, Math.max(1, longest - 1 - end))}…${text.slice(text.length - end)}`;
 }
 
 /** Above the lines, because they all end up at the full core. */

@@ -535,6 +535,11 @@ export interface ExperimentReport {
    */
   expectations: Expectation[];
   /**
+   * How many further statements of the study are about series that are not among these results, such as other numbers of
+   * clients; its page in docs/studies has them.
+   */
+  findings_elsewhere?: number;
+  /**
    * Experiment name, e.g. `tangen-broadcast`.
    */
   name: string;

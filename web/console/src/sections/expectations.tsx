@@ -1,3 +1,4 @@
+import { plural } from "../format/number";
 import type { Expectation, ExperimentReport, Judged } from "../generated/report";
 import { Badge, Tally } from "./badge";
 
@@ -6,8 +7,8 @@ const LISTED_MAX = 12;
 
 /** What was expected, or what the study found, and whose figures agree. */
 export function Expectations({ experiment }: { experiment: ExperimentReport }) {
-  const { expectations, study } = experiment;
-  if (expectations.length === 0) return null;
+  const { expectations, study, findings_elsewhere: elsewhere = 0 } = experiment;
+  if (expectations.length === 0 && elsewhere === 0) return null;
   const title = study == null ? "What was expected" : "What the study found";
   const measured = expectations
     .flatMap(({ judged }) => judged)
@@ -32,7 +33,12 @@ export function Expectations({ experiment }: { experiment: ExperimentReport }) {
           {list}
         </details>
       ) : (
-        list
+        expectations.length > 0 && list
+      )}
+      {elsewhere > 0 && (
+        <p class="note">
+          {`${plural(elsewhere, "statement")} of the study ${elsewhere === 1 ? "is" : "are"} about series that are not among these results.`}
+        </p>
       )}
     </section>
   );

@@ -32,7 +32,7 @@ export function ExperimentSection(props: ExperimentProps) {
   return (
     <section class="experiment" id={experiment.name} tabIndex={-1} aria-label={experiment.title}>
       <h2>{experiment.title}</h2>
-      {experiment.description !== "" && <p class="lead">{experiment.description}</p>}
+      {experiment.description !== "" && <p class="lead">{withCode(experiment.description)}</p>}
       <p class="facts">
         <code>{experiment.name}</code> <Extent experiment={experiment} />
         {experiment.completeness === "partial" && <span class="tag tag-warning">unfinished</span>}
@@ -61,6 +61,11 @@ export function ExperimentSection(props: ExperimentProps) {
       )}
     </section>
   );
+}
+
+/** Descriptions have names between backticks, as other texts of the project do. */
+function withCode(text: string) {
+  return text.split("`").map((part, at) => (at % 2 === 1 ? <code key={at}>{part}</code> : part));
 }
 
 function Extent({ experiment }: { experiment: ExperimentReport }) {
