@@ -1,6 +1,5 @@
 //! Experiments carried out: the order of their runs, and going on after an interruption.
 
-use crate::agent::Agents;
 use crate::archive::{self, Archive, ArchiveError};
 use crate::attempts::{Stopped, execute_until_valid};
 use crate::checks::{CheckError, check_plans};
@@ -9,7 +8,6 @@ use crate::observer::RunObserver;
 use crate::pinning::Pinning;
 use crate::planner::search::{Capacity, CapacitySearch, Search, SearchError};
 use crate::planner::{Matrix, Planned, Planner};
-use crate::probes::Usage;
 use crate::side_by_side::Member;
 use crate::standing::Standing;
 use crate::wall_clock;
@@ -23,6 +21,8 @@ use pushlab_os::affinity::pin_to;
 use pushlab_record::{PlannedRun, RunRecord};
 use pushlab_report::LeftOut;
 use pushlab_store::Store;
+use pushlab_watch::Usage;
+use pushlab_watch::agent::Agents;
 use pushlab_workload::messages::Progress;
 use pushlab_workload::plan::Phase;
 use std::path::{Path, PathBuf};

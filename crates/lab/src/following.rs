@@ -2,13 +2,13 @@
 
 use crate::meeting::Beside;
 use crate::observer::{LISTEN, RunObserver};
-use crate::probes::LatestUsage;
 use crate::target::Target;
 use crate::warming::Warming;
 use crate::workers::RunWorkers;
 use pushlab_experiment::Experiment;
 use pushlab_fleet::Load;
 use pushlab_record::PlannedRun;
+use pushlab_watch::LatestUsage;
 use pushlab_workload::messages::{LoadError, Progress, RunEvent};
 use pushlab_workload::plan::Phase;
 use pushlab_workload::result::LoadResult;
@@ -117,14 +117,10 @@ impl<'a> Follow<'a> {
                     is_of_load = matches!(error, LoadError::Worker { .. } | LoadError::Silent { .. });
                     Some(load.fleet().told(&error))
                 }
-                None if target.blindness().is_some() => {
-                    is_of_load = true;
-                    target.blindness()
-                }
                 None if Instant::now() > deadline => {
                     Some(format!("the run did not end within {} s", longest.as_secs()))
                 }
-                None => None,
+                None => target.blindness().inspect(|_| is_of_load = true),
             };
             if reason.is_some() {
                 // A worker that fails may only have noticed first what happened to the subject.

@@ -11,27 +11,23 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub mod agent;
 pub mod archive;
 mod attempts;
 mod builds;
 mod campaign;
 mod certificate;
 mod checks;
-mod counter_reader;
 pub mod experiments;
 mod fit;
 mod following;
 mod header;
 mod link_watch;
 pub mod live;
-mod machine_watch;
 mod meeting;
 mod observer;
 mod pinning;
 mod planned;
 pub mod planner;
-mod probes;
 mod run;
 pub mod schema;
 mod side_by_side;
@@ -49,6 +45,6 @@ pub use checks::{CheckError, check_experiments, leave_out_missing};
 pub use fit::check_clients;
 pub use live::{Live, LiveError, LiveState, Watched};
 pub use pinning::{check_pinning, on_load_cores};
-pub use probes::Usage;
-pub use workers::{FleetError, Workers};
+pub use pushlab_watch::Usage;
+pub use workers::{FleetError, Workers, agents_of_fleet};
 pub use workplace::{WorkplaceError, this_program};

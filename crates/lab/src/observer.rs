@@ -1,6 +1,6 @@
 //! Who is told what happens in a run, and may end it.
 
-use crate::probes::Usage;
+use pushlab_watch::Usage;
 use pushlab_workload::messages::Progress;
 use pushlab_workload::plan::Phase;
 use std::time::Duration;

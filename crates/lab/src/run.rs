@@ -1,14 +1,11 @@
 //! One run: a subject, a worker, probes on both, and what came of it.
 
-use crate::agent::Elsewhere;
 use crate::following::{Ended, Follow};
 use crate::link_watch::LinkWatch;
-use crate::machine_watch::MachineWatch;
 use crate::meeting::Beside;
 use crate::observer::{LISTEN, RunObserver};
 use crate::planned::{CHANNEL, Ends, named, plan, repetition};
 use crate::planner::Side;
-use crate::probes::{CounterWatch, LatestUsage, Phases, SAMPLE_INTERVAL, Watched, sample};
 use crate::standing::{Setup, Stage, Standing};
 use crate::target::{Launch, Target, outage_of};
 use crate::topology::Topology;
@@ -26,6 +23,8 @@ use pushlab_probe::{MachineLoad, Recording, Sampler, TcpActivity};
 use pushlab_record::measure;
 use pushlab_record::{CounterSample, KernelMemory, NetworkRecord, Outcome, PlannedRun, RunRecord, WarmUp};
 use pushlab_subjects::named::Named;
+use pushlab_watch::agent::Elsewhere;
+use pushlab_watch::{CounterWatch, LatestUsage, MachineWatch, Phases, SAMPLE_INTERVAL, Watched, sample};
 use pushlab_workload::phase::Periodic;
 use pushlab_workload::plan::{Phase, Plan};
 use pushlab_workload::scenario::Scenario;
@@ -90,13 +89,36 @@ struct Collected {
 }
 
 impl Collected {
+    /// All of it as the record of a run that ended so.
+    fn into_record(self, planned: &PlannedRun, outcome: Outcome) -> RunRecord {
+        RunRecord {
+            subject: self.subject.map(|r| r.samples).unwrap_or_default(),
+            generator: self.generator.map(|r| r.samples).unwrap_or_default(),
+            counters: self.counters,
+            collections: self.runtime.collections,
+            event_loop_lag: self.runtime.lags,
+            subject_command: self.subject_command,
+            plan: self.plan,
+            side_by_side: self.side_by_side,
+            baseline: self.baseline,
+            kernel: self.kernel,
+            tcp: self.tcp,
+            network: self.network,
+            unobserved: self.unobserved,
+            server_since: self.server_since,
+            warm_up: self.warm_up,
+            ..RunRecord::ended(planned.clone(), outcome)
+        }
+    }
+
     /// Takes what an agent saw of the subject, if one watched it. A run of which it did not tell all has failed.
     fn add_seen_from_beside(&mut self, target: &mut Target, ended: Ended) -> Ended {
         match (target.seen_from_beside(), &ended) {
             (Some(Ok(seen)), _) => {
                 self.subject = Some(seen.recording);
                 self.counters = seen.counters;
-                (self.tcp, self.kernel, self.elsewhere) = (seen.tcp, seen.kernel, seen.elsewhere);
+                (self.tcp, self.elsewhere) = (seen.tcp, seen.elsewhere);
+                self.kernel = seen.kernel.filter(|_| self.side_by_side.is_none());
                 ended
             }
             (Some(Err(reason)), Ended::Done(_)) => {
@@ -153,32 +175,13 @@ pub fn execute(
         }
     };
     let missed = [&collected.subject, &collected.generator].into_iter().flatten().map(|r| r.ticks_missed).sum();
-    let mut record = RunRecord {
-        started_at,
-        took_ms: start.elapsed().as_millis() as u64,
-        result,
-        subject: collected.subject.map(|r| r.samples).unwrap_or_default(),
-        generator: collected.generator.map(|r| r.samples).unwrap_or_default(),
-        counters: collected.counters,
-        collections: collected.runtime.collections,
-        event_loop_lag: collected.runtime.lags,
-        subject_command: collected.subject_command,
-        plan: collected.plan,
-        side_by_side: collected.side_by_side,
-        baseline: collected.baseline,
-        kernel: collected.kernel,
-        tcp: collected.tcp,
-        network: collected.network,
-        unobserved: collected.unobserved,
-        server_since: collected.server_since,
-        warm_up: collected.warm_up,
-        ..RunRecord::ended(planned.clone(), outcome)
-    };
+    let (mut machine, elsewhere) = (collected.machine, collected.elsewhere);
+    let took_ms = start.elapsed().as_millis() as u64;
+    let mut record = RunRecord { started_at, took_ms, result, ..collected.into_record(planned, outcome) };
     seen_from_outside(&mut record);
-    let elsewhere = collected.elsewhere.map(|machine| machine.load);
     if let Some(beside) = beside {
         let beside_s = beside.end(warnings::used_s(&record, elsewhere.is_none()));
-        collected.machine.iter_mut().for_each(|machine| machine.busy_s -= beside_s);
+        machine.iter_mut().for_each(|machine| machine.busy_s -= beside_s);
     }
     let evidence = Evidence {
         subject_cores: &place.pinning.subject,
@@ -186,9 +189,9 @@ pub fn execute(
         load_cores_count: place.workers.seats(place.pinning.load.len()).cores,
         limits: &experiment.generator_limits,
         ticks_missed: missed,
-        machine: collected.machine,
+        machine,
         // What others measure on it at the same time is not known.
-        elsewhere: elsewhere.map(|load| load.filter(|_| record.side_by_side.is_none())),
+        elsewhere: elsewhere.map(|machine| machine.load.filter(|_| record.side_by_side.is_none())),
     };
     record.warnings = warnings::of(&record, &evidence);
     match cold {
@@ -260,8 +263,7 @@ fn attempt(
     collected.server_since = setup.is_some().then_some(since);
     let used = [LatestUsage::default(), LatestUsage::default()];
     let phases = Phases { repetition: repetition(planned, experiment), seed: planned.seed };
-    let watch_subject = target.watch(&topology, &used[0], phases);
-    let watch_subject = watch_subject.map_err(|reason| NotBegun { reason, is_of_load: target.has_agent() })?;
+    let watch_subject = watch_subject(&mut target, &topology, &used[0], phases)?;
     let begin = monotonic_ns();
     if wait(Duration::from_millis(experiment.baseline_ms), observer) {
         return Ok(Ended::Interrupted);
@@ -293,12 +295,11 @@ fn attempt(
     (collected.machine, collected.tcp) = (seen.load, seen.tcp);
     let has_warm_up = experiment.scenario != Scenario::Idle && experiment.phases.warm_up_ms > 0;
     collected.warm_up = has_warm_up.then(|| warming.record(experiment));
-    collected.kernel = seen.kernel();
+    // The kernel's memory is the machine's, and so that of all runs that go side by side.
+    collected.kernel = seen.kernel().filter(|_| side.is_none());
     collected.counters = counters.map(CounterWatch::finish).unwrap_or_default();
     collected.subject = watch_subject.map(Sampler::finish);
     let ended = collected.add_seen_from_beside(&mut target, ended);
-    // The kernel's memory is the machine's, and so that of all runs that go side by side.
-    collected.kernel = collected.kernel.filter(|_| side.is_none());
     collected.generator = watch_generator.map(Sampler::finish);
     collected.runtime = target.runtime_log();
     drop(load);
@@ -320,6 +321,17 @@ fn begin_load(
 ) -> Result<(Load<RunWorkers>, Plan), NotBegun> {
     let local = Local { program: &place.program, cores: &place.pinning.load, topology };
     place.workers.begin(run, plan, &local, back_end).map_err(|reason| of_workers(place, reason))
+}
+
+/// Has the subject's processes sampled, where they can be seen.
+fn watch_subject(
+    target: &mut Target,
+    topology: &Topology,
+    used: &LatestUsage,
+    phases: Phases,
+) -> Result<Option<Sampler>, NotBegun> {
+    let watched = target.watch(topology, used, phases);
+    watched.map_err(|reason| NotBegun { reason, is_of_load: target.has_agent() })
 }
 
 /// Samples the generator's processes, where they are this machine's.

@@ -3,12 +3,12 @@
 use crate::meeting::{Beside, Meeting};
 use crate::observer::RunObserver;
 use crate::planner::Side;
-use crate::probes::Usage;
 use crate::run::{Executed, execute};
 use crate::standing::Standing;
 use crate::workplace::Workplace;
 use pushlab_experiment::Experiment;
 use pushlab_record::PlannedRun;
+use pushlab_watch::Usage;
 use pushlab_workload::messages::Progress;
 use pushlab_workload::plan::Phase;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -4,10 +4,7 @@
 //! CPU time, memory and sockets, and its own counters if it is ours; of a server known by a URL the same if there is an
 //! agent beside it, and else nothing. Figures that follow from what is not seen are absent, and the record says why.
 
-use crate::agent::{Agent, FromBeside};
-use crate::counter_reader::CounterReader;
 use crate::planned::plan_of;
-use crate::probes::{CounterWatch, LatestUsage, Phases, SAMPLE_INTERVAL, Watched, counter_interval, sample};
 use crate::topology::Topology;
 use crate::workplace::Workplace;
 use pushlab_experiment::Experiment;
@@ -19,6 +16,8 @@ use pushlab_subjects::install::Cache;
 use pushlab_subjects::named::{Named, Server};
 use pushlab_subjects::proxy::Proxy;
 use pushlab_subjects::running::{self, ForeignStart, Subject};
+use pushlab_watch::agent::{Agent, FromBeside};
+use pushlab_watch::{CounterReader, CounterWatch, LatestUsage, Phases, SAMPLE_INTERVAL, Watched, sample};
 use pushlab_workload::phase::Periodic;
 use pushlab_workload::plan::{self, TlsTarget, Trust};
 use pushlab_workload::roles::Roles;
@@ -26,6 +25,15 @@ use pushlab_workload::scenario::{Outage, Scenario};
 use std::mem;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// Time between two readings of the server's counters. Each costs the server a request, which shows where it has
+/// little to do, so that long runs are read less often.
+const COUNTER_INTERVAL: Duration = Duration::from_millis(250);
+/// The same for a load phase of at least [`LONG_LOAD_MS`], and for silent clients.
+const LONG_COUNTER_INTERVAL: Duration = Duration::from_secs(2);
+/// What counts as long, ms.
+const LONG_LOAD_MS: u64 = 60_000;
 
 /// Why nothing but its clients tells of a server that the lab did not start.
 const EXTERNAL: &str = "CPU, memory, sockets and its own counters cannot be read from here: the lab did not start it, and no \
@@ -347,4 +355,10 @@ pub(crate) fn loops(planned: &PlannedRun, experiment: &Experiment) -> Result<u32
     let limit = limits::descriptors().soft;
     let roles = Roles::of(&plan, limit).map_err(|error| error.to_string())?;
     Ok(roles.loops_of_server(&plan, limit).max(experiment.subject_cores))
+}
+
+/// How often the counters are read.
+fn counter_interval(experiment: &Experiment) -> Duration {
+    let is_quiet = experiment.phases.load_ms >= LONG_LOAD_MS || experiment.scenario == Scenario::Idle;
+    if is_quiet { LONG_COUNTER_INTERVAL } else { COUNTER_INTERVAL }
 }

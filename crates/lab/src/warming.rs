@@ -1,9 +1,9 @@
 //! Whether a subject has warmed up: watched while its warm-up goes on, before anything is measured of it.
 
-use crate::probes::Usage;
 use pushlab_experiment::Experiment;
 use pushlab_record::WarmUp;
 use pushlab_stats::{Steady, steady_state};
+use pushlab_watch::Usage;
 use pushlab_workload::messages::Progress;
 
 /// Windows, the last of a warm-up, that are tested.

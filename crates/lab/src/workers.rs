@@ -1,6 +1,5 @@
 //! Where the workers of a campaign's runs are: processes of this machine, or workers that have joined a fleet.
 
-use crate::agent::AgentsError;
 use crate::checks::{CheckError, check_plans};
 use crate::topology::Topology;
 use pushlab_bus::words::Presence;
@@ -10,8 +9,11 @@ use pushlab_fleet::{Fleet, Load};
 use pushlab_os::limits;
 use pushlab_probe::machine::{MachineFacts, Room};
 use pushlab_subjects::fleet::{self, Listener, Processes};
+use pushlab_subjects::named::{Named, Server};
+use pushlab_watch::agent::Agents;
 use pushlab_workload::messages::{LoadError, Message, Order};
 use pushlab_workload::plan::Plan;
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
@@ -152,9 +154,9 @@ pub enum FleetError {
         "nobody of the fleet has anything to do: say with --workers how many are to host the load, or start `pushlab agent` beside a server that is measured by its URL"
     )]
     Nobody,
-    /// See there.
-    #[error(transparent)]
-    Agents(#[from] AgentsError),
+    /// A server that is to be watched cannot be found.
+    #[error("{0}")]
+    Server(String),
     /// See there.
     #[error(transparent)]
     Bus(#[from] BusError),
@@ -308,6 +310,24 @@ impl Workers {
             }
         }
     }
+}
+
+/// The agents of a fleet that watch the servers of these experiments which the lab does not start.
+///
+/// # Errors
+/// See [`FleetError`].
+pub fn agents_of_fleet(
+    crew: &Arc<Crew>,
+    experiments: &[Experiment],
+    watcher: &mut dyn Watcher,
+) -> Result<Agents, FleetError> {
+    let mut servers = BTreeSet::new();
+    for name in experiments.iter().flat_map(|experiment| &experiment.subjects) {
+        if let Server::External(external) = Named::parse(name).map_err(FleetError::Server)?.server {
+            servers.insert(external.target().map_err(FleetError::Server)?.address.ip());
+        }
+    }
+    Ok(Agents::of_fleet(crew, &servers, watcher)?)
 }
 
 /// Why an experiment cannot be carried out over a fleet, if so.

@@ -1,11 +1,11 @@
 //! Where a campaign's runs happen.
 
-use crate::agent::Agents;
 use crate::builds::Builds;
 use crate::certificate;
 use crate::pinning::Pinning;
 use crate::workers::Workers;
 use pushlab_subjects::leftovers;
+use pushlab_watch::agent::Agents;
 use std::io;
 use std::path::PathBuf;
 

@@ -3,7 +3,7 @@
 use super::joining::{JoiningArgs, Part};
 use clap::Args;
 use pushlab_bus::JoinsAs;
-use pushlab_lab::agent::{Beside, serve};
+use pushlab_watch::agent::{Beside, serve};
 use pushlab_wire::codes::ExitCode;
 use std::ffi::OsString;
 use std::io;

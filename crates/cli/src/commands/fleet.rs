@@ -6,10 +6,10 @@ use clap::{Args, Subcommand};
 use pushlab_bus::words::Role;
 use pushlab_bus::{Access, Address, Broker, Crew, Watcher, unique};
 use pushlab_experiment::Experiment;
-use pushlab_lab::agent::Agents;
-use pushlab_lab::{FleetError, Workers, this_program};
+use pushlab_lab::{FleetError, Workers, agents_of_fleet, this_program};
 use pushlab_subjects::install::Cache;
 use pushlab_subjects::process::{Process, describe};
+use pushlab_watch::agent::Agents;
 use pushlab_wire::codes::ExitCode;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -97,7 +97,7 @@ pub fn meet(
         }
     };
     let crew = Arc::new(Crew::open(address, &broker.access())?);
-    let agents = Agents::of_fleet(&crew, experiments, &mut terminal).map_err(FleetError::from)?;
+    let agents = agents_of_fleet(&crew, experiments, &mut terminal)?;
     let workers = match wanted.zip(subject_address) {
         Some((wanted, at)) => Workers::of_fleet(crew, wanted as usize, at, experiments, &mut terminal)?,
         None if agents.are_none() => return Err(FleetError::Nobody.into()),

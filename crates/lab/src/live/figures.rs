@@ -1,8 +1,8 @@
 //! What is known of a campaign at an instant, and its page.
 
 use super::state::{Activity, LiveRun, LiveState};
-use crate::probes::Usage;
 use pushlab_record::{Outcome, PlannedRun, RunRecord};
+use pushlab_watch::Usage;
 use pushlab_wire::exposition::{Exposition, Kind};
 use pushlab_workload::messages::Progress;
 use pushlab_workload::plan::Phase;

@@ -14,10 +14,10 @@ pub use error::LiveError;
 pub use state::{Activity, LiveRun, LiveState};
 
 use crate::campaign::Observer;
-use crate::probes::Usage;
 use figures::{Figures, Shared, lock};
 use listener::Listener;
 use pushlab_record::{PlannedRun, RunRecord};
+use pushlab_watch::Usage;
 use pushlab_workload::messages::Progress;
 use pushlab_workload::plan::Phase;
 use std::net::SocketAddr;

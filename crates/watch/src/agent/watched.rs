@@ -2,9 +2,7 @@
 
 use super::Agent;
 use pushlab_bus::{Crew, CrewError, Watcher};
-use pushlab_experiment::Experiment;
 use pushlab_probe::machine::MachineFacts;
-use pushlab_subjects::named::{Named, Server};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -30,37 +28,17 @@ struct Watched {
     at: BTreeSet<IpAddr>,
 }
 
-/// Why servers cannot be watched.
-#[derive(Debug, thiserror::Error)]
-pub enum AgentsError {
-    /// A server that cannot be found.
-    #[error("{0}")]
-    Server(String),
-    /// See there.
-    #[error(transparent)]
-    Crew(#[from] CrewError),
-}
-
 impl Agents {
-    /// The agents of a fleet that watch servers of these experiments; waits until they are this lab's.
+    /// The agents of a fleet that watch servers at these addresses, as far as there are any; waits until they are this lab's.
     ///
     /// # Errors
-    /// See [`AgentsError`].
+    /// See [`CrewError`].
     pub fn of_fleet(
         crew: &Arc<Crew>,
-        experiments: &[Experiment],
+        servers: &BTreeSet<IpAddr>,
         watcher: &mut dyn Watcher,
-    ) -> Result<Self, AgentsError> {
-        let names: BTreeSet<&String> = experiments.iter().flat_map(|experiment| &experiment.subjects).collect();
-        let mut at = BTreeSet::new();
-        for name in names {
-            let named = Named::parse(name).map_err(AgentsError::Server)?;
-            let Server::External(external) = named.server else { continue };
-            let address = external.target().map_err(AgentsError::Server)?.address.ip();
-            if crew.is_watched(address) {
-                at.insert(address);
-            }
-        }
+    ) -> Result<Self, CrewError> {
+        let at: BTreeSet<IpAddr> = servers.iter().copied().filter(|server| crew.is_watched(*server)).collect();
         let this = Self((!at.is_empty()).then(|| Arc::new(Watched { crew: Arc::clone(crew), at })));
         this.gather(watcher)?;
         Ok(this)

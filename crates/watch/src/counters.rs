@@ -1,4 +1,4 @@
-//! Our server asked for its counters while a run goes on.
+//! Our server's own counters, read while a run goes on.
 
 use pushlab_link::namespace::Namespace;
 use pushlab_load::tls::{BadCertificate, TlsClient};
@@ -7,7 +7,10 @@ use pushlab_wire::http::{BodyKind, Headers, parse_response};
 use pushlab_workload::plan::{Http, Target};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// Time to answer.
 const TIMEOUT: Duration = Duration::from_millis(500);
@@ -108,5 +111,52 @@ impl CounterReader {
                 return Ok(sample);
             }
         }
+    }
+}
+
+/// Reads the server's counters in a thread of its own.
+pub struct CounterWatch {
+    stop: Arc<AtomicBool>,
+    begins_anew: Arc<AtomicBool>,
+    thread: JoinHandle<Vec<CounterSample>>,
+}
+
+impl CounterWatch {
+    /// Begins to read, for the first time after a delay.
+    pub fn start(mut reader: CounterReader, interval: Duration, delay: Duration) -> Self {
+        let (stop, begins_anew) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let (stopped, is_new) = (stop.clone(), begins_anew.clone());
+        let thread = std::thread::spawn(move || {
+            let (mut samples, mut before) = (Vec::<CounterSample>::new(), CounterSample::default());
+            let mut next = Instant::now() + delay;
+            while !stopped.load(Ordering::Relaxed) {
+                // A wake-up before its time is no reading.
+                let wait = next.saturating_duration_since(Instant::now());
+                if !wait.is_zero() {
+                    std::thread::park_timeout(wait);
+                    continue;
+                }
+                if is_new.swap(false, Ordering::Relaxed) {
+                    reader.begin_anew();
+                    before = samples.last().copied().unwrap_or_default();
+                }
+                samples.extend(reader.read().map(|sample| sample.after(&before)));
+                next = (next + interval).max(Instant::now());
+            }
+            samples
+        });
+        Self { stop, begins_anew, thread }
+    }
+
+    /// Another process has taken the server's place: its counters begin at zero, and go on from where those were.
+    pub fn begin_anew(&self) {
+        self.begins_anew.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends it.
+    pub fn finish(self) -> Vec<CounterSample> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.thread().unpark();
+        self.thread.join().unwrap_or_default()
     }
 }

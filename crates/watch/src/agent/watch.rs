@@ -1,7 +1,7 @@
 //! The lab's end of an agent in one run.
 
 use super::{Order, Report, Seen};
-use crate::probes::{LatestUsage, Phases, SAMPLE_INTERVAL};
+use crate::{LatestUsage, Phases, SAMPLE_INTERVAL};
 use pushlab_bus::{Crew, Lines, Said, read};
 use pushlab_probe::{MachineLoad, Recording, Sample, SamplerConfig, TcpActivity};
 use pushlab_record::{CounterSample, KernelMemory};

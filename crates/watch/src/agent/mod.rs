@@ -9,7 +9,7 @@ mod watched;
 
 pub use beside::{Beside, serve};
 pub use watch::{Agent, Elsewhere, FromBeside};
-pub use watched::{Agents, AgentsError};
+pub use watched::Agents;
 
 use pushlab_probe::{MachineLoad, Sample, TcpActivity};
 use pushlab_record::{CounterSample, KernelMemory};

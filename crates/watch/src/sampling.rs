@@ -1,23 +1,11 @@
-//! What is watched beside the load while a run goes on: process trees, and the counters of our server.
+//! What process trees use, sampled, and when whoever watches a run reads for the first time.
 
-use crate::counter_reader::CounterReader;
-use pushlab_experiment::Experiment;
 use pushlab_probe::{Probe, ProbeConfig, Sample, Sampler, SamplerConfig};
-use pushlab_record::CounterSample;
 use pushlab_workload::phase::{Periodic, Repetition};
-use pushlab_workload::scenario::Scenario;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-/// Time between two readings of the server's counters. Each costs the server a request, which shows where it has
-/// little to do, so that long runs are read less often.
-const COUNTER_INTERVAL: Duration = Duration::from_millis(250);
-/// The same for a load phase of at least [`LONG_LOAD_MS`], and for silent clients.
-const LONG_COUNTER_INTERVAL: Duration = Duration::from_secs(2);
-/// What counts as long, ms.
-const LONG_LOAD_MS: u64 = 60_000;
 /// Time between two samples of processes.
 pub const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -100,57 +88,4 @@ pub fn sample(watched: Watched<'_>, tell: impl FnMut(&Sample) + Send + 'static) 
     let config = SamplerConfig { interval: SAMPLE_INTERVAL, delay, ..SamplerConfig::default() };
     let config = if are_told_only { SamplerConfig { samples_max: 0, ..config } } else { config };
     Sampler::start(probe, config, tell).map_err(|e| failed(&e))
-}
-
-/// How often the counters are read.
-pub fn counter_interval(experiment: &Experiment) -> Duration {
-    let is_quiet = experiment.phases.load_ms >= LONG_LOAD_MS || experiment.scenario == Scenario::Idle;
-    if is_quiet { LONG_COUNTER_INTERVAL } else { COUNTER_INTERVAL }
-}
-
-/// Reads the server's counters in a thread of its own.
-pub struct CounterWatch {
-    stop: Arc<AtomicBool>,
-    begins_anew: Arc<AtomicBool>,
-    thread: JoinHandle<Vec<CounterSample>>,
-}
-
-impl CounterWatch {
-    /// Begins to read, for the first time after a delay.
-    pub fn start(mut reader: CounterReader, interval: Duration, delay: Duration) -> Self {
-        let (stop, begins_anew) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-        let (stopped, is_new) = (stop.clone(), begins_anew.clone());
-        let thread = std::thread::spawn(move || {
-            let (mut samples, mut before) = (Vec::<CounterSample>::new(), CounterSample::default());
-            let mut next = Instant::now() + delay;
-            while !stopped.load(Ordering::Relaxed) {
-                // A wake-up before its time is no reading.
-                let wait = next.saturating_duration_since(Instant::now());
-                if !wait.is_zero() {
-                    std::thread::park_timeout(wait);
-                    continue;
-                }
-                if is_new.swap(false, Ordering::Relaxed) {
-                    reader.begin_anew();
-                    before = samples.last().copied().unwrap_or_default();
-                }
-                samples.extend(reader.read().map(|sample| sample.after(&before)));
-                next = (next + interval).max(Instant::now());
-            }
-            samples
-        });
-        Self { stop, begins_anew, thread }
-    }
-
-    /// Another process has taken the server's place: its counters begin at zero, and go on from where those were.
-    pub fn begin_anew(&self) {
-        self.begins_anew.store(true, Ordering::Relaxed);
-    }
-
-    /// Ends it.
-    pub fn finish(self) -> Vec<CounterSample> {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.thread().unpark();
-        self.thread.join().unwrap_or_default()
-    }
 }

@@ -1,9 +1,7 @@
 //! The process of an agent: beside the server, for one run.
 
 use super::{Order, Report, Seen, TELL};
-use crate::counter_reader::CounterReader;
-use crate::machine_watch::MachineWatch;
-use crate::probes::{CounterWatch, Watched, sample};
+use crate::{CounterReader, CounterWatch, MachineWatch, Watched, sample};
 use pushlab_fleet::clock::SteeredClock;
 use pushlab_fleet::lines;
 use pushlab_os::clock::from_raw;
