@@ -154,6 +154,7 @@ fn result(experiment: &Experiment, runs: Vec<RunValues>) -> ResultRuns {
         left_out: Vec::new(),
         machine: Some(MachineFacts::default()),
         fleet: Vec::new(),
+        agents: Vec::new(),
     };
     ResultRuns { tag: String::new(), header, known: BTreeMap::new(), runs }
 }

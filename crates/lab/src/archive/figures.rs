@@ -185,6 +185,7 @@ mod tests {
             left_out: Vec::new(),
             machine: None,
             fleet: Vec::new(),
+            agents: Vec::new(),
         };
         let count = runs.len() as u32;
         let mut result = ResultRuns { tag: String::new(), header, known: BTreeMap::new(), runs };

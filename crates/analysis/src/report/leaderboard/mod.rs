@@ -269,6 +269,7 @@ mod tests {
             left_out: vec![LeftOut { subject: "absent".to_owned(), reason: "java is missing".to_owned() }],
             machine: None,
             fleet: Vec::new(),
+            agents: Vec::new(),
         };
         ResultRuns { tag: String::new(), header, known: BTreeMap::new(), runs }
     }
