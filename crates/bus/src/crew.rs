@@ -7,12 +7,12 @@ use crate::joiner::boot_id;
 use crate::names::{ANY, sender_of};
 use crate::roster::{Heard, Run, Shared, WATCH};
 use crate::words::{BEAT, Presence, SILENCE_MAX, ToWorker};
-use pushlab_fleet::clock::answer;
+use pushlab_fleet::clock::{ClockPort, answer};
 use pushlab_fleet::{Division, Load};
 use pushlab_os::clock::monotonic_ns;
-use pushlab_workload::clock::Reading;
 use pushlab_workload::plan::Plan;
-use std::net::SocketAddr;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
@@ -89,6 +89,7 @@ pub struct Crew {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
     events: SyncSender<Heard>,
+    clock: Option<ClockPort>,
 }
 
 impl Crew {
@@ -118,7 +119,16 @@ impl Crew {
         shared.publish(shared.address.names.call(), Vec::new());
         let own = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("crew".into()).spawn(move || own.route(&heard))?;
-        Ok(Self { shared, thread: Some(thread), events })
+        Ok(Self { shared, thread: Some(thread), events, clock: None })
+    }
+
+    /// Has its clock asked directly as well, at this address of the machine, and not through the broker alone.
+    ///
+    /// # Errors
+    /// When the address is not the machine's, or there is no thread left.
+    pub fn tell_time_at(&mut self, ip: IpAddr) -> io::Result<()> {
+        self.clock = Some(ClockPort::open(ip)?);
+        Ok(())
     }
 
     /// Everybody who is there, in the order of names.
@@ -219,13 +229,16 @@ impl Crew {
         let Some(seats) = state.seats.get(..workers).map(<[String]>::to_vec) else {
             return Err(format!("{} of {workers} workers are left", state.seats.len()));
         };
+        let machine = |id: &String| state.known.get(id).map_or_else(|| id.clone(), |known| known.presence.boot.clone());
+        let machines: Vec<String> = seats.iter().map(machine).collect();
         state.runs.insert(run, Run { workers: seats.iter().cloned().map(Some).collect(), said });
+        let clock = self.clock.as_ref().map(ClockPort::address);
         for worker in &seats {
-            self.shared.send(&mut state, worker, &ToWorker::Start { run, boot: boot_id() });
+            self.shared.send(&mut state, worker, &ToWorker::Start { run, boot: boot_id(), clock });
         }
         drop(state);
         let fleet = Joined { shared: Arc::clone(&self.shared), run, workers: seats, messages };
-        Ok((Load::begin(fleet, division), plan))
+        Ok((Load::begin(fleet, division.on(&machines)), plan))
     }
 }
 
@@ -244,23 +257,6 @@ impl Drop for Crew {
             let _ = thread.join();
         }
     }
-}
-
-/// Asks the clock of a lab, for whoever steers his own after it.
-///
-/// # Errors
-/// See [`BusError`].
-pub fn clock_of(
-    address: &Address,
-    access: &Access,
-    lab: &str,
-) -> Result<impl FnMut(Duration) -> Option<Reading> + Send + use<>, BusError> {
-    let connection = Connection::open(address, access, "pushlab clock")?;
-    let subject = address.names.clock(lab);
-    Ok(move |within| {
-        let answer = connection.ask(subject.clone(), Vec::new(), within)?;
-        serde_json::from_slice(&answer).ok()
-    })
 }
 
 fn waiting(wanted: usize, names: &[String], unfit: &[String]) -> String {

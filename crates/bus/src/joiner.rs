@@ -4,6 +4,7 @@
 
 use crate::address::{Access, Address, unique};
 use crate::child::Child;
+use crate::clock::tell_clock;
 use crate::connection::{BusError, Connection};
 use crate::heard::Heard;
 use crate::names::{ANY, sender_of};
@@ -123,6 +124,7 @@ impl<'a> Joiner<'a> {
             name: config.name.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             machine: MachineFacts::read(Duration::ZERO),
+            boot: boot_id(),
             cores: cores.len() as u32,
             descriptors: limits::descriptors().soft,
             address: config.ip.map_or_else(|| config.address.own_ip(), Ok)?,
@@ -282,10 +284,11 @@ impl<'a> Joiner<'a> {
                     self.listen(run).unwrap_or_else(|error| ToLab::NotListening { run, why: error.to_string() });
                 self.say_to_lab(&answer);
             }
-            ToWorker::Start { run, boot } => {
+            ToWorker::Start { run, boot, clock } => {
                 let listener = self.listeners.remove(&run);
                 let lab = self.lab.as_ref().map_or("", |lab| &lab.id);
-                let command = (self.config.host)(lab, boot == boot_id());
+                let mut command = (self.config.host)(lab, boot == boot_id());
+                clock.into_iter().for_each(|clock| tell_clock(&mut command, clock));
                 let started = match self.runs.len() < RUNS_MAX {
                     true => Child::start(command, &self.cores, listener, run, &self.events),
                     false => Err(io::Error::other(format!("it already hosts {RUNS_MAX} runs"))),

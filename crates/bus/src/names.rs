@@ -7,7 +7,7 @@
 //! | `pushlab.FLEET.labs` | every lab that has workers, once a second | its own id |
 //! | `pushlab.FLEET.worker.WORKER.LAB` | a lab | words to one worker, in pieces |
 //! | `pushlab.FLEET.lab.LAB.WORKER` | a worker | words to its lab, in pieces |
-//! | `pushlab.FLEET.clock.LAB` | the process of a run | a question for the lab's clock, answered at once |
+//! | `pushlab.FLEET.clock.LAB` | the process of a run | a question for the lab's clock, answered at once; most are asked past the broker |
 
 /// Longest name of a fleet.
 const FLEET_CHARACTERS_MAX: usize = 64;

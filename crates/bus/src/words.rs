@@ -3,6 +3,7 @@
 //! A worker that has joined is a *seat*: it runs `pushlab worker` as a child for each run, and passes on, unread, the lines
 //! that this child and the lab's coordinator exchange ([`pushlab_workload::messages`]).
 
+use pushlab_fleet::clock::ClockAddress;
 use pushlab_probe::machine::MachineFacts;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -25,6 +26,8 @@ pub struct Presence {
     pub version: String,
     /// What its machine is.
     pub machine: MachineFacts,
+    /// Which boot of which machine: workers of the same share its cores.
+    pub boot: String,
     /// Physical cores that its loops may use.
     pub cores: u32,
     /// Descriptors that one of its loops may hold.
@@ -54,6 +57,8 @@ pub enum ToWorker {
         run: u64,
         /// Which boot of which machine the lab's clock is that of.
         boot: String,
+        /// Where this clock can be asked without the broker.
+        clock: Option<ClockAddress>,
     },
     /// Give it a line: an order.
     Line {

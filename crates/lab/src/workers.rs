@@ -11,6 +11,7 @@ use pushlab_probe::machine::{MachineFacts, Room};
 use pushlab_subjects::fleet::{self, Listener, Processes};
 use pushlab_workload::messages::{LoadError, Message, Order};
 use pushlab_workload::plan::Plan;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
@@ -143,6 +144,16 @@ pub enum FleetError {
     /// The workers would reach the subject at an address that it cannot have.
     #[error("the route to the broker does not show where workers reach this machine: say so with --subject-address")]
     NoAddress,
+    /// No port at the address of the subject.
+    #[error(
+        "workers cannot ask this machine's clock at {subject_address}: {source}; is --subject-address one of its own?"
+    )]
+    Clock {
+        /// Where.
+        subject_address: Ipv4Addr,
+        /// Why.
+        source: io::Error,
+    },
     /// See there.
     #[error(transparent)]
     Check(#[from] CheckError),
@@ -176,7 +187,8 @@ impl Workers {
             Ok(IpAddr::V6(_)) | Err(_) => Err(FleetError::NoAddress),
         };
         let subject_address = subject_address.map_or_else(own, Ok)?;
-        let crew = Crew::open(address, access)?;
+        let mut crew = Crew::open(address, access)?;
+        crew.tell_time_at(subject_address.into()).map_err(|source| FleetError::Clock { subject_address, source })?;
         // What else could be wrong with the plans has been looked at.
         let fits = |presence: &Presence| {
             let seats = Seats { cores: presence.cores, descriptors: presence.descriptors };

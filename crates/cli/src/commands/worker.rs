@@ -4,7 +4,7 @@ use super::fleet::BrokerArgs;
 use crate::signals;
 use anyhow::Context as _;
 use clap::Args;
-use pushlab_bus::{Address, JoinConfig, clock_of, host_name, join};
+use pushlab_bus::{Address, JoinConfig, clock_of, host_name, join, told_clock};
 use pushlab_fleet::clock::SteeredClock;
 use pushlab_fleet::worker::serve;
 use pushlab_lab::this_program;
@@ -50,7 +50,7 @@ pub fn run(args: &WorkerArgs) -> anyhow::Result<ExitCode> {
     }
     let Some(address) = &args.join else { return host(None) };
     if let Some(lab) = &args.by_clock_of {
-        return host(Some(&SteeredClock::begin(clock_of(address, &args.broker.access(), lab)?)?));
+        return host(Some(&SteeredClock::begin(clock_of(address, &args.broker.access(), lab, told_clock())?)?));
     }
     signals::block();
     let program = this_program()?;

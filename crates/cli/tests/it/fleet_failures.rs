@@ -16,7 +16,7 @@ fn joiner(fleet: &Fleet<'_>, name: &str) -> u32 {
 }
 
 /// The process that hosts a run for a worker.
-fn hosting(worker: u32) -> Option<u32> {
+pub fn hosting(worker: u32) -> Option<u32> {
     let text = std::fs::read_to_string(format!("/proc/{worker}/task/{worker}/children")).ok()?;
     text.split_whitespace().next()?.parse().ok()
 }
@@ -34,9 +34,9 @@ fn begin(place: &Place, fleet: &Fleet<'_>) -> Child {
     run
 }
 
-/// How the only run was tried before it came to its end.
-fn earlier(place: &Place) -> Vec<Value> {
-    let runs = place.exported("1");
+/// How the only run of a result was tried before it came to its end.
+pub fn earlier(place: &Place, result: &str) -> Vec<Value> {
+    let runs = place.exported(result);
     runs[0]["earlier"].as_array().unwrap_or_else(|| panic!("{:#}", runs[0])).clone()
 }
 
@@ -57,7 +57,7 @@ fn a_worker_that_dies_or_hangs_is_named_and_replaced() {
         let output = run.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{victim} {how}: {said}");
-        let earlier = earlier(&place);
+        let earlier = earlier(&place, "1");
         assert_eq!(earlier.len(), 1, "{victim} {how}: {earlier:#?}");
         let detail = earlier[0]["detail"].as_str().unwrap();
         assert!(detail.contains(why), "{victim} {how}: {detail}");
@@ -76,6 +76,13 @@ fn workers_of_a_lab_that_dies_are_free_again_and_end_what_they_did() {
     let mut run = begin(&place, &fleet);
     let processes: Vec<u32> =
         ["worker-1", "worker-2"].iter().map(|name| hosting(joiner(&fleet, name)).unwrap()).collect();
+    for process in &processes {
+        let told = |what: &str| std::fs::read_to_string(format!("/proc/{process}/{what}")).unwrap();
+        let (environment, arguments) = (told("environ"), told("cmdline"));
+        let clock = environment.split('\0').find_map(|variable| variable.strip_prefix("PUSHLAB_LAB_CLOCK="));
+        let (_, word) = clock.and_then(|clock| clock.split_once(' ')).expect(&environment);
+        assert!(!arguments.contains(word), "{arguments}");
+    }
     signal(run.id(), "KILL");
     run.wait().unwrap();
     fleet.await_workers(2);
