@@ -18,10 +18,8 @@ const INSIDE: &str = "PUSHLAB_TEST_INSIDE";
 const TEST: &str = "fleet_cuts::a_cut_network_is_told_by_name_and_the_campaign_goes_on_or_says_how";
 /// Who is beside the lab, each at 10.77.0. and its place in this list.
 const SPACES: [&str; 4] = ["broker", "worker-1", "worker-2", "worker-3"];
-/// How long before the end of the load of [`PHASES`] the network is cut that is to be missing in the drain, and the rest
-/// of that load.
-const LAST_OF_LOAD: Duration = Duration::from_millis(300);
-const FIRST_OF_LOAD: Duration = Duration::from_millis(700);
+/// What has passed of a second of load when the network is cut, so that its last deliveries are missing in the drain.
+const BEFORE_LAST: Duration = Duration::from_millis(700);
 /// In which phase to cut, and an experiment in which that phase is not over before the cut is found out.
 const PHASES: [(&str, &str, &str); 3] = [
     (
@@ -135,7 +133,7 @@ impl<'a> Spaces<'a> {
             lab.scrape_until("the load", |page| is_in(page, "load"));
         }
         if phase == "drain" {
-            std::thread::sleep(FIRST_OF_LOAD);
+            std::thread::sleep(BEFORE_LAST);
         }
         cut.cut();
         lab.scrape_until("the phase", |page| is_in(page, phase));
