@@ -1,8 +1,12 @@
 """Whether three workers with clocks of their own measure what one with the lab's clock does, and know their clocks.
 
     judge_spaces.py EXPORT NS,PPM…      by how much each worker's clock was ahead as its run began, and what it gains
+
+Fails where figures are not shown to be the same, or with UNDECIDED=pass in the environment only where they are shown not
+to be.
 """
 
+import os
 import sys
 
 from judge import MARGINS, experiments, figures, judge
@@ -46,6 +50,7 @@ def judge_clock(repeat, clock, false_ns, false_ppm, told_s):
 def main():
     clocks = [tuple(float(number) for number in text.split(",")) for text in sys.argv[2:]]
     is_good = True
+    good = {"equivalent", "undecided"} if os.environ.get("UNDECIDED") == "pass" else {"equivalent"}
     found = {"three": [], "same": [], "one": []}
     print(f"{'repeat':<7} {'worker':<7} what its clock was, and what it was made to be")
     for experiment in experiments(sys.argv[1]):
@@ -69,7 +74,7 @@ def main():
     print(f"\n{'metric':<22} {'control':<8} {'ratio of three to it':<28} {'margin':<8} blocks")
     for metric in MARGINS:
         for control in ("same", "one"):
-            is_good &= judge(metric, control, list(zip(found["three"], found[control])))
+            is_good &= judge(metric, control, list(zip(found["three"], found[control]))) in good
     sys.exit(0 if is_good else 1)
 
 

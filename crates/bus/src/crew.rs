@@ -7,11 +7,11 @@ use crate::joiner::boot_id;
 use crate::names::{ANY, sender_of};
 use crate::roster::{Heard, Run, Said, Shared, State, WATCH};
 use crate::words::{BEAT, Presence, Role, SILENCE_MAX, ToWorker};
-use pushlab_fleet::clock::answer;
+use pushlab_fleet::clock::{ClockPort, answer};
 use pushlab_fleet::{Division, Load};
 use pushlab_os::clock::monotonic_ns;
-use pushlab_workload::clock::Reading;
 use pushlab_workload::plan::Plan;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -115,6 +115,7 @@ pub struct Crew {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
     events: SyncSender<Heard>,
+    clock: Option<ClockPort>,
 }
 
 impl Crew {
@@ -144,7 +145,16 @@ impl Crew {
         shared.publish(shared.address.names.call(), Vec::new());
         let own = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("crew".into()).spawn(move || own.route(&heard))?;
-        Ok(Self { shared, thread: Some(thread), events })
+        Ok(Self { shared, thread: Some(thread), events, clock: None })
+    }
+
+    /// Has its clock asked directly as well, at this address of the machine, and not through the broker alone.
+    ///
+    /// # Errors
+    /// When the address is not the machine's, or there is no thread left.
+    pub fn tell_time_at(&mut self, ip: IpAddr) -> io::Result<()> {
+        self.clock = Some(ClockPort::open(ip)?);
+        Ok(())
     }
 
     /// Everybody who is there, in the order of names.
@@ -198,7 +208,7 @@ impl Crew {
         let asked_on = boot_id();
         let deadline = Instant::now() + CALL_WITHIN;
         let mut state = self.shared.state();
-        while !state.known.values().any(|known| known.presence.role.watches(address, &asked_on)) {
+        while !state.known.values().any(|known| known.presence.watches(address, &asked_on)) {
             if Instant::now() >= deadline {
                 return false;
             }
@@ -212,7 +222,7 @@ impl Crew {
         let asked_on = boot_id();
         let state = self.shared.state();
         let agent = state.agent_at(address, &asked_on).and_then(|id| state.known.get(&id));
-        agent.is_some_and(|known| matches!(&known.presence.role, Role::Agent { boot, .. } if *boot == asked_on))
+        agent.is_some_and(|known| known.presence.boot == asked_on)
     }
 
     /// Waits until an agent that watches servers at an address is this lab's.
@@ -308,8 +318,10 @@ impl Crew {
         let Some(seats) = state.seats.get(..workers).map(<[String]>::to_vec) else {
             return Err(format!("{} of {workers} workers are left", state.seats.len()));
         };
+        let machine = |id: &String| state.known.get(id).map_or_else(|| id.clone(), |known| known.presence.boot.clone());
+        let machines: Vec<String> = seats.iter().map(machine).collect();
         let (lines, messages) = self.start(state, run, seats);
-        Ok((Load::begin(Joined { lines, messages }, division), plan))
+        Ok((Load::begin(Joined { lines, messages }, division.on(&machines)), plan))
     }
 
     /// Has this lab's agent watch the server at an address: lines to it, its name, and what it says.
@@ -330,8 +342,9 @@ impl Crew {
     fn start(&self, mut state: MutexGuard<'_, State>, run: u64, parts: Vec<String>) -> (Lines, Receiver<Said>) {
         let (said, heard) = mpsc::channel();
         state.runs.insert(run, Run { workers: parts.iter().cloned().map(Some).collect(), said });
+        let clock = self.clock.as_ref().map(ClockPort::address);
         for part in &parts {
-            self.shared.send(&mut state, part, &ToWorker::Start { run, boot: boot_id() });
+            self.shared.send(&mut state, part, &ToWorker::Start { run, boot: boot_id(), clock });
         }
         drop(state);
         (Lines { shared: Arc::clone(&self.shared), run, parts }, heard)
@@ -354,23 +367,6 @@ impl Drop for Crew {
             let _ = thread.join();
         }
     }
-}
-
-/// Asks the clock of a lab, for whoever steers his own after it.
-///
-/// # Errors
-/// See [`BusError`].
-pub fn clock_of(
-    address: &Address,
-    access: &Access,
-    lab: &str,
-) -> Result<impl FnMut(Duration) -> Option<Reading> + Send + use<>, BusError> {
-    let connection = Connection::open(address, access, "pushlab clock")?;
-    let subject = address.names.clock(lab);
-    Ok(move |within| {
-        let answer = connection.ask(subject.clone(), Vec::new(), within)?;
-        serde_json::from_slice(&answer).ok()
-    })
 }
 
 fn waiting(wanted: usize, names: &[String], unfit: &[String]) -> String {

@@ -4,6 +4,7 @@
 
 use crate::address::{Access, Address, unique};
 use crate::child::Child;
+use crate::clock::tell_clock;
 use crate::connection::{BusError, Connection};
 use crate::heard::Heard;
 use crate::names::{ANY, sender_of};
@@ -83,7 +84,7 @@ impl JoinsAs {
                 let addresses: Vec<IpAddr> = more.iter().copied().chain(addresses()).collect();
                 let all: Vec<String> = addresses.iter().map(IpAddr::to_string).collect();
                 let says = format!("watches servers at {}", all.join(", "));
-                Ok((Role::Agent { addresses, boot: boot_id() }, Vec::new(), says))
+                Ok((Role::Agent { addresses }, Vec::new(), says))
             }
         }
     }
@@ -160,6 +161,7 @@ impl<'a> Joiner<'a> {
             name: config.name.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             machine: MachineFacts::read(Duration::ZERO),
+            boot: boot_id(),
             role,
             lab: None,
             leaves: false,
@@ -314,10 +316,11 @@ impl<'a> Joiner<'a> {
                     self.listen(run).unwrap_or_else(|error| ToLab::NotListening { run, why: error.to_string() });
                 self.say_to_lab(&answer);
             }
-            ToWorker::Start { run, boot } => {
+            ToWorker::Start { run, boot, clock } => {
                 let listener = self.listeners.remove(&run);
                 let lab = self.lab.as_ref().map_or("", |lab| &lab.id);
-                let command = (self.config.host)(lab, boot == boot_id());
+                let mut command = (self.config.host)(lab, boot == boot_id());
+                clock.into_iter().for_each(|clock| tell_clock(&mut command, clock));
                 let started = match self.runs.len() < RUNS_MAX {
                     true => Child::start(command, &self.cores, listener, run, &self.events),
                     false => Err(io::Error::other(format!("it already has a part in {RUNS_MAX} runs"))),

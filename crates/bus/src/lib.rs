@@ -12,11 +12,13 @@
 //!
 //! From the bottom up: a [`Connection`] is a broker for threads that wait; [`pieces`](pushlab_wire::pieces) let messages
 //! of any length through, and show when one is lost; [`words`] is what labs and workers say, [`names`] where. On top, [`join`] is a worker
-//! or an agent, and [`Crew`] the lab's end, of which [`Joined`] is one run. [`Broker`] starts a broker.
+//! or an agent, and [`Crew`] the lab's end, of which [`Joined`] is one run. [`clock_of`] asks the lab's clock, mostly past the
+//! broker, which [`Broker`] starts.
 
 mod address;
 mod broker;
 mod child;
+mod clock;
 mod connection;
 mod crew;
 mod heard;
@@ -28,8 +30,9 @@ pub mod words;
 
 pub use address::{Access, Address, BadAddress, unique, without_secrets};
 pub use broker::{Broker, BrokerError};
+pub use clock::{clock_of, told_clock};
 pub use connection::{BusError, Connection};
-pub use crew::{Crew, CrewError, Seats, Watcher, clock_of};
+pub use crew::{Crew, CrewError, Seats, Watcher};
 pub use joined::{Joined, Lines, read};
 pub use joiner::{Host, JoinConfig, JoinsAs, host_name, join};
 pub use roster::Said;

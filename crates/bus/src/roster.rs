@@ -140,7 +140,7 @@ impl Shared {
         if state.agent_at(address, asked_on).is_some() {
             return true;
         }
-        let watches = |presence: &Presence| presence.role.watches(address, asked_on);
+        let watches = |presence: &Presence| presence.watches(address, asked_on);
         let free = self.free(&state, unfit, &watches, &|_| Ok(()));
         free.iter().take(usize::from(is_settled)).for_each(|id| self.ask_to_be_ours(&mut state, id));
         false
@@ -330,8 +330,7 @@ impl State {
 
     /// This lab's agent for an address.
     pub fn agent_at(&self, address: IpAddr, asked_on: &str) -> Option<String> {
-        let watches =
-            |id: &&String| self.known.get(*id).is_some_and(|known| known.presence.role.watches(address, asked_on));
+        let watches = |id: &&String| self.known.get(*id).is_some_and(|known| known.presence.watches(address, asked_on));
         self.agents.iter().find(watches).cloned()
     }
 

@@ -4,6 +4,7 @@
 //! the lab exchange: with a worker's, its coordinator ([`pushlab_workload::messages`]); with an agent's, whoever watches the
 //! server.
 
+use pushlab_fleet::clock::ClockAddress;
 use pushlab_probe::machine::MachineFacts;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -26,6 +27,8 @@ pub struct Presence {
     pub version: String,
     /// What its machine is.
     pub machine: MachineFacts,
+    /// Which boot of which machine: those on the same one share its clock and its cores.
+    pub boot: String,
     /// What it can do.
     pub role: Role,
     /// The lab that has it; `None` while it is free.
@@ -51,18 +54,17 @@ pub enum Role {
     Agent {
         /// Where clients reach servers beside it.
         addresses: Vec<IpAddr>,
-        /// Which boot of which machine it is on, of which loopback addresses are.
-        boot: String,
     },
 }
 
-impl Role {
-    /// Whether it is an agent that watches servers at this address, asked by somebody on that machine.
+impl Presence {
+    /// Whether it is an agent that watches servers at this address, asked by somebody on that machine, which a loopback
+    /// address is of.
     pub fn watches(&self, address: IpAddr, asked_on: &str) -> bool {
-        match self {
-            Self::Worker { .. } => false,
-            Self::Agent { boot, .. } if address.is_loopback() => boot == asked_on,
-            Self::Agent { addresses, .. } => addresses.contains(&address),
+        match &self.role {
+            Role::Worker { .. } => false,
+            Role::Agent { .. } if address.is_loopback() => self.boot == asked_on,
+            Role::Agent { addresses } => addresses.contains(&address),
         }
     }
 }
@@ -84,6 +86,8 @@ pub enum ToWorker {
         run: u64,
         /// Which boot of which machine the lab's clock is that of.
         boot: String,
+        /// Where this clock can be asked without the broker.
+        clock: Option<ClockAddress>,
     },
     /// Give it a line.
     Line {
@@ -155,10 +159,20 @@ mod tests {
     #[test]
     fn an_agent_watches_its_own_addresses_and_loopback_ones_of_its_machine() {
         let [own, loopback]: [IpAddr; 2] = [[10, 0, 0, 5].into(), [127, 0, 0, 1].into()];
-        let agent = Role::Agent { addresses: vec![own], boot: "here".to_owned() };
+        let presence = |role| Presence {
+            id: "1".to_owned(),
+            name: "beside".to_owned(),
+            version: String::new(),
+            machine: MachineFacts::default(),
+            boot: "here".to_owned(),
+            role,
+            lab: None,
+            leaves: false,
+        };
+        let agent = presence(Role::Agent { addresses: vec![own] });
         assert!(agent.watches(own, "there") && agent.watches(loopback, "here"));
         assert!(!agent.watches(loopback, "there") && !agent.watches([10, 0, 0, 6].into(), "here"));
-        assert!(!Role::Worker { cores: 1, descriptors: 1, address: own }.watches(own, "here"));
+        assert!(!presence(Role::Worker { cores: 1, descriptors: 1, address: own }).watches(own, "here"));
     }
 
     #[test]

@@ -1,6 +1,10 @@
 //! The coordinator's clock as the clock of this process: asked for all the time, so that every instant that is written,
 //! read or slept to is one of the coordinator's.
 
+mod direct;
+
+pub use direct::{BadClockAddress, ClockAddress, ClockPort, ClockSocket};
+
 use pushlab_os::clock;
 use pushlab_os::random;
 use pushlab_workload::clock::{Adjustment, ERROR_READY_MAX_NS, Reading, RoundTrip, Steering, Uneven};
@@ -44,6 +48,15 @@ pub enum ClockError {
     System(#[from] io::Error),
 }
 
+/// An answer about the coordinator's clock, as it came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answer {
+    /// What it says.
+    pub read: Reading,
+    /// For how long it had been on this machine when it was read, ns; 0 where the kernel does not tell.
+    pub waited_ns: u64,
+}
+
 /// Steers the clock of this process ([`clock::monotonic_ns`]) after the coordinator's, on a thread of its own, until it is
 /// dropped: the clock then goes on as it went last. There is one of it in a process.
 #[derive(Debug)]
@@ -65,11 +78,11 @@ impl SteeredClock {
     ///
     /// `ask` sends the coordinator a question and returns what [`answer`] said there, or nothing if no answer to this
     /// question came in the time given. The shorter the way of both, the better the clock is known; when they leave and
-    /// come is taken around the call.
+    /// come is taken around the call, but for the time that the answer had waited.
     ///
     /// # Errors
     /// When too little is known of the coordinator's clock after the opening.
-    pub fn begin(mut ask: impl FnMut(Duration) -> Option<Reading> + Send + 'static) -> Result<Self, ClockError> {
+    pub fn begin(mut ask: impl FnMut(Duration) -> Option<Answer> + Send + 'static) -> Result<Self, ClockError> {
         let mut steering = Steering::new(u64::from_ne_bytes(random::bytes()?));
         let mut answers = 0;
         for _ in 0..OPENING_MAX {
@@ -145,10 +158,10 @@ pub fn answer(received_ns: u64) -> Reading {
     Reading { received_ns, answered_ns: clock::monotonic_ns() }
 }
 
-fn round_trip(ask: &mut impl FnMut(Duration) -> Option<Reading>) -> Option<RoundTrip> {
+fn round_trip(ask: &mut impl FnMut(Duration) -> Option<Answer>) -> Option<RoundTrip> {
     let sent_ns = clock::raw_ns();
-    let read = ask(ANSWER_MAX)?;
-    Some(RoundTrip { sent_ns, read, came_ns: clock::raw_ns() })
+    let Answer { read, waited_ns } = ask(ANSWER_MAX)?;
+    Some(RoundTrip { sent_ns, read, came_ns: clock::raw_ns().saturating_sub(waited_ns) })
 }
 
 fn adjust(adjustment: Option<Adjustment>) {

@@ -59,6 +59,12 @@ impl Division {
         Ok(Self { plan, roles, segments })
     }
 
+    /// The same, whose workers are on these machines, each worker's in its turn; they are on one otherwise.
+    pub fn on<M: PartialEq>(mut self, machines: &[M]) -> Self {
+        Segment::put_on(&mut self.segments, machines);
+        self
+    }
+
     /// How many workers it takes.
     pub fn workers(&self) -> usize {
         self.segments.len()

@@ -46,5 +46,5 @@ pub use fit::check_clients;
 pub use live::{Live, LiveError, LiveState, Watched};
 pub use pinning::{check_pinning, on_load_cores};
 pub use pushlab_watch::Usage;
-pub use workers::{FleetError, Workers, agents_of_fleet};
+pub use workers::{FleetError, Meeting, Workers, meet};
 pub use workplace::{WorkplaceError, this_program};

@@ -3,7 +3,7 @@
 use crate::checks::{CheckError, check_plans};
 use crate::topology::Topology;
 use pushlab_bus::words::Presence;
-use pushlab_bus::{self as bus, Address, BusError, Crew, CrewError, Seats, Watcher};
+use pushlab_bus::{self as bus, Access, Address, BusError, Crew, CrewError, Seats, Watcher};
 use pushlab_experiment::Experiment;
 use pushlab_fleet::{Fleet, Load};
 use pushlab_os::limits;
@@ -14,6 +14,7 @@ use pushlab_watch::agent::Agents;
 use pushlab_workload::messages::{LoadError, Message, Order};
 use pushlab_workload::plan::Plan;
 use std::collections::BTreeSet;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
@@ -146,6 +147,16 @@ pub enum FleetError {
     /// The workers would reach the subject at an address that it cannot have.
     #[error("the route to the broker does not show where workers reach this machine: say so with --subject-address")]
     NoAddress,
+    /// No port at the address of the subject.
+    #[error(
+        "workers cannot ask this machine's clock at {subject_address}: {source}; is --subject-address one of its own?"
+    )]
+    Clock {
+        /// Where.
+        subject_address: Ipv4Addr,
+        /// Why.
+        source: io::Error,
+    },
     /// See there.
     #[error(transparent)]
     Check(#[from] CheckError),
@@ -166,33 +177,8 @@ pub enum FleetError {
 }
 
 impl Workers {
-    /// Whether these experiments can be carried out over a fleet at all.
-    ///
-    /// # Errors
-    /// See [`FleetError`].
-    pub fn could_host(experiments: &[Experiment]) -> Result<(), FleetError> {
-        if let Some(why) = experiments.iter().find_map(why_not_over_a_fleet) {
-            return Err(FleetError::NotOverAFleet(why));
-        }
-        Ok(check_plans(experiments, Seats { cores: 1, descriptors: ENOUGH_DESCRIPTORS }, None)?)
-    }
-
-    /// Where the fleet's workers reach this machine, as far as the way to its broker shows.
-    ///
-    /// # Errors
-    /// See [`FleetError`].
-    pub fn own_address(broker: &Address) -> Result<Ipv4Addr, FleetError> {
-        match broker.own_ip() {
-            Ok(IpAddr::V4(ip)) => Ok(ip),
-            Ok(IpAddr::V6(_)) | Err(_) => Err(FleetError::NoAddress),
-        }
-    }
-
     /// Workers of a fleet, so many for each run; waits until they are there.
-    ///
-    /// # Errors
-    /// See [`FleetError`].
-    pub fn of_fleet(
+    fn of_fleet(
         crew: Arc<Crew>,
         wanted: usize,
         subject_address: Ipv4Addr,
@@ -312,22 +298,61 @@ impl Workers {
     }
 }
 
-/// The agents of a fleet that watch the servers of these experiments which the lab does not start.
+/// How a campaign meets the fleet at a broker.
+pub struct Meeting<'a> {
+    /// The broker.
+    pub broker: &'a Address,
+    /// How it lets us in.
+    pub access: &'a Access,
+    /// How many workers are to host the load; without, it stays on this machine.
+    pub workers: Option<usize>,
+    /// Where workers reach this machine; by default, at the address of the interface towards the broker.
+    pub subject_address: Option<Ipv4Addr>,
+}
+
+/// Meets a fleet: waits for the workers that are to host the load of these experiments, and for the agents beside their
+/// servers.
 ///
 /// # Errors
 /// See [`FleetError`].
-pub fn agents_of_fleet(
-    crew: &Arc<Crew>,
+pub fn meet(
+    meeting: &Meeting<'_>,
     experiments: &[Experiment],
     watcher: &mut dyn Watcher,
-) -> Result<Agents, FleetError> {
-    let mut servers = BTreeSet::new();
+) -> Result<(Workers, Agents), FleetError> {
+    let Meeting { broker, access, workers, subject_address } = *meeting;
+    if workers.is_some() {
+        if let Some(why) = experiments.iter().find_map(why_not_over_a_fleet) {
+            return Err(FleetError::NotOverAFleet(why));
+        }
+        check_plans(experiments, Seats { cores: 1, descriptors: ENOUGH_DESCRIPTORS }, None)?;
+    }
+    let own = || match broker.own_ip() {
+        Ok(IpAddr::V4(ip)) => Ok(ip),
+        Ok(IpAddr::V6(_)) | Err(_) => Err(FleetError::NoAddress),
+    };
+    let subject_address = subject_address.map_or_else(own, Ok)?;
+    let mut crew = Crew::open(broker, access)?;
+    crew.tell_time_at(subject_address.into()).map_err(|source| FleetError::Clock { subject_address, source })?;
+    let crew = Arc::new(crew);
+    let agents = Agents::of_fleet(&crew, &addresses_of_others(experiments)?, watcher)?;
+    let workers = match workers {
+        Some(wanted) => Workers::of_fleet(crew, wanted, subject_address, experiments, watcher)?,
+        None if agents.are_none() => return Err(FleetError::Nobody),
+        None => Workers::Here,
+    };
+    Ok((workers, agents))
+}
+
+/// Where servers are that the lab does not start.
+fn addresses_of_others(experiments: &[Experiment]) -> Result<BTreeSet<IpAddr>, FleetError> {
+    let mut addresses = BTreeSet::new();
     for name in experiments.iter().flat_map(|experiment| &experiment.subjects) {
         if let Server::External(external) = Named::parse(name).map_err(FleetError::Server)?.server {
-            servers.insert(external.target().map_err(FleetError::Server)?.address.ip());
+            addresses.insert(external.target().map_err(FleetError::Server)?.address.ip());
         }
     }
-    Ok(Agents::of_fleet(crew, &servers, watcher)?)
+    Ok(addresses)
 }
 
 /// Why an experiment cannot be carried out over a fleet, if so.

@@ -29,7 +29,7 @@ pub fn shut_down(socket: impl AsFd) -> io::Result<()> {
     Ok(rustix::net::shutdown(socket, rustix::net::Shutdown::Both)?)
 }
 
-/// Has the kernel note when what is read from a TCP socket came to this host (`SO_TIMESTAMPNS`, socket(7)): see
+/// Has the kernel note when what is read from a socket came to this host (`SO_TIMESTAMPNS`, socket(7)): see
 /// [`read_stamped`]. What has come before has no such note.
 ///
 /// # Errors
@@ -47,8 +47,8 @@ pub fn stamp_receipts(socket: impl AsFd) -> io::Result<()> {
 #[repr(align(8))]
 struct Control([u8; 64]);
 
-/// Reads from a socket, and says for how long the last segment of what was read had been there, ns; `None` where the
-/// kernel did not note it.
+/// Reads from a socket, and says for how long the datagram, or the last segment of what was read, had been there, ns; `None`
+/// where the kernel did not note it.
 ///
 /// The note is on `CLOCK_REALTIME`, which is read when the call returns: what is said is off by as much as that clock
 /// was set in between, and by the tens of nanoseconds that reading it takes.

@@ -18,24 +18,37 @@ pub struct Segment {
     pub loops: u32,
     /// Loops of all workers together.
     pub loops_of_all: u32,
+    /// Loops on its machine, whose cores they share: those of other workers there included.
+    pub loops_here: u32,
 }
 
 impl Segment {
-    /// Spreads so many loops over workers as evenly as it goes; there are no more workers than loops.
+    /// Spreads so many loops over workers of one machine as evenly as it goes; there are no more workers than loops.
     pub fn spread(loops: u32, workers: u32) -> Vec<Self> {
         let loops_of_all = loops.max(1);
         let workers = workers.clamp(1, loops_of_all);
         let first_of = |worker: u32| (u64::from(worker) * u64::from(loops_of_all) / u64::from(workers)) as u32;
         let of = |worker: u32| {
             let first_loop = first_of(worker);
-            Self { worker, workers, first_loop, loops: first_of(worker + 1) - first_loop, loops_of_all }
+            let loops = first_of(worker + 1) - first_loop;
+            Self { worker, workers, first_loop, loops, loops_of_all, loops_here: loops_of_all }
         };
         (0..workers).map(of).collect()
     }
 
+    /// Puts workers on machines, of which each worker's is given.
+    pub fn put_on<M: PartialEq>(segments: &mut [Self], machines: &[M]) {
+        let loops: Vec<u32> = segments.iter().map(|segment| segment.loops).collect();
+        for (segment, own) in segments.iter_mut().zip(machines) {
+            segment.loops_here =
+                loops.iter().zip(machines).filter(|(_, other)| *other == own).map(|(loops, _)| loops).sum();
+        }
+    }
+
     /// The whole load.
     pub fn whole(loops: u32) -> Self {
-        Self { worker: 0, workers: 1, first_loop: 0, loops: loops.max(1), loops_of_all: loops.max(1) }
+        let loops = loops.max(1);
+        Self { worker: 0, workers: 1, first_loop: 0, loops, loops_of_all: loops, loops_here: loops }
     }
 
     /// Whether prober, collector, feeder and back end are here, which a run has once.
@@ -72,5 +85,15 @@ mod tests {
             }
         }
         assert_eq!(Segment::spread(3, 1), [Segment::whole(3)]);
+    }
+
+    #[test]
+    fn loops_share_cores_with_those_on_the_same_machine_alone() {
+        let mut segments = Segment::spread(5, 3);
+        let here = |segments: &[Segment]| segments.iter().map(|segment| segment.loops_here).collect::<Vec<_>>();
+        assert_eq!(here(&segments), [5, 5, 5]);
+        Segment::put_on(&mut segments, &["one", "other", "one"]);
+        assert_eq!(segments.iter().map(|segment| segment.loops).collect::<Vec<_>>(), [1, 2, 2]);
+        assert_eq!(here(&segments), [3, 2, 3]);
     }
 }

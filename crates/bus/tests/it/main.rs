@@ -3,12 +3,16 @@
 #![expect(clippy::unwrap_used, reason = "what cannot be is a failed test")]
 
 use pushlab_bus::words::{Presence, Role};
-use pushlab_bus::{Access, Address, Broker, BusError, Connection, Crew, CrewError, JoinConfig, JoinsAs, Watcher, join};
+use pushlab_bus::{
+    Access, Address, Broker, BusError, Connection, Crew, CrewError, JoinConfig, JoinsAs, Watcher, clock_of, join,
+};
+use pushlab_fleet::clock::{ClockAddress, ClockPort};
 use pushlab_subjects::install::Cache;
 use pushlab_subjects::process::Process;
 use pushlab_wire::pieces::{Cutter, PieceDecoder};
+use pushlab_workload::clock::Reading;
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -135,6 +139,38 @@ fn messages_of_any_length_come_and_a_broker_that_comes_back_is_found_again() {
     send();
     assert!(receive() == message);
     drop((one, other));
+    broker.stop(PATIENCE);
+}
+
+#[test]
+fn a_clock_is_asked_directly_and_through_the_broker_where_no_datagram_comes_through() {
+    let folder = Folder::new("clock");
+    let at = free();
+    let broker = start(&folder, at, "");
+    let address = Address::parse(&format!("nats://{at}")).unwrap();
+    let lab = Connection::open(&address, &Access::default(), "lab").unwrap();
+    // No clock shows so little.
+    let through_broker = Reading { received_ns: 1, answered_ns: 2 };
+    let text = serde_json::to_vec(&through_broker).unwrap();
+    lab.answer(address.names.clock("lab"), move |_| text.clone()).unwrap();
+    lab.flush();
+    let ask = |port| clock_of(&address, &Access::default(), "lab", port).unwrap();
+
+    let port = ClockPort::open(Ipv4Addr::LOCALHOST.into()).unwrap();
+    let mut direct = ask(Some(port.address()));
+    // One may find its thread asleep for long.
+    wait_for("an answer from the port", || direct(PATIENCE).is_some_and(|answer| answer.read != through_broker));
+    assert_eq!(ask(None)(PATIENCE).unwrap().read, through_broker);
+
+    let silent = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let closed: ClockAddress = format!("{} {:032x}", silent.local_addr().unwrap(), 1).parse().unwrap();
+    let mut detour = ask(Some(closed));
+    let answers: Vec<_> = (0..40).filter_map(|_| detour(PATIENCE)).map(|answer| answer.read).collect();
+    assert_eq!(answers, [through_broker; 34]);
+    silent.set_nonblocking(true).unwrap();
+    let asked = std::iter::from_fn(|| silent.recv(&mut [0; 64]).ok());
+    assert_eq!(asked.collect::<Vec<_>>(), [24; 6], "it is tried again, ever more rarely");
+    drop((direct, detour, lab));
     broker.stop(PATIENCE);
 }
 

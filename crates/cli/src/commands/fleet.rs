@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use pushlab_bus::words::Role;
 use pushlab_bus::{Access, Address, Broker, Crew, Watcher, unique};
 use pushlab_experiment::Experiment;
-use pushlab_lab::{FleetError, Workers, agents_of_fleet, this_program};
+use pushlab_lab::{Meeting, Workers, this_program};
 use pushlab_subjects::install::Cache;
 use pushlab_subjects::process::{Process, describe};
 use pushlab_watch::agent::Agents;
@@ -14,7 +14,6 @@ use pushlab_wire::codes::ExitCode;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// How often the children are looked at.
@@ -86,24 +85,14 @@ pub fn meet(
     is_quiet: bool,
     experiments: &[Experiment],
 ) -> anyhow::Result<(Workers, Agents)> {
-    let FleetArgs { fleet, subject_address, broker } = args;
-    let Some(address) = fleet else { return Ok((Workers::Here, Agents::default())) };
-    let mut terminal = Terminal { is_quiet };
-    let subject_address = match wanted {
-        None => None,
-        Some(_) => {
-            Workers::could_host(experiments)?;
-            Some(subject_address.map_or_else(|| Workers::own_address(address), Ok)?)
-        }
+    let Some(address) = &args.fleet else { return Ok((Workers::Here, Agents::default())) };
+    let meeting = Meeting {
+        broker: address,
+        access: &args.broker.access(),
+        workers: wanted.map(|wanted| wanted as usize),
+        subject_address: args.subject_address,
     };
-    let crew = Arc::new(Crew::open(address, &broker.access())?);
-    let agents = agents_of_fleet(&crew, experiments, &mut terminal)?;
-    let workers = match wanted.zip(subject_address) {
-        Some((wanted, at)) => Workers::of_fleet(crew, wanted as usize, at, experiments, &mut terminal)?,
-        None if agents.are_none() => return Err(FleetError::Nobody.into()),
-        None => Workers::Here,
-    };
-    Ok((workers, agents))
+    Ok(pushlab_lab::meet(&meeting, experiments, &mut Terminal { is_quiet })?)
 }
 
 /// A fleet: workers on many machines that host the load of a lab, and agents that watch servers for it.

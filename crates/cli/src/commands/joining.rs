@@ -4,7 +4,7 @@ use super::fleet::BrokerArgs;
 use crate::signals;
 use anyhow::Context as _;
 use clap::Args;
-use pushlab_bus::{Address, Host, JoinConfig, JoinsAs, clock_of, host_name, join};
+use pushlab_bus::{Address, Host, JoinConfig, JoinsAs, clock_of, host_name, join, told_clock};
 use pushlab_fleet::clock::SteeredClock;
 use pushlab_lab::this_program;
 use std::env;
@@ -46,7 +46,7 @@ impl JoiningArgs {
             (Some(address), None) => Ok(Part::Join(address.clone())),
             (Some(address), Some(lab)) => {
                 falsify()?;
-                let clock = SteeredClock::begin(clock_of(address, &self.broker.access(), lab)?)?;
+                let clock = SteeredClock::begin(clock_of(address, &self.broker.access(), lab, told_clock())?)?;
                 Ok(Part::OfRun(Some(clock)))
             }
             (None, _) => {

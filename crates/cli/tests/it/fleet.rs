@@ -17,7 +17,15 @@ pub struct Fleet<'a> {
 
 impl<'a> Fleet<'a> {
     pub fn up(place: &'a Place, workers: usize) -> Self {
-        let mut command = place.pushlab(&["fleet", "up", "--listen", "127.0.0.1:0", "--workers", &workers.to_string()]);
+        let fleet = Self::up_at(place, "127.0.0.1:0", workers, |_| {});
+        fleet.await_workers(workers);
+        fleet
+    }
+
+    /// A fleet whose broker listens here; `change` makes another command of that which starts it.
+    pub fn up_at(place: &'a Place, listen: &str, workers: usize, change: impl FnOnce(&mut Command)) -> Self {
+        let mut command = place.pushlab(&["fleet", "up", "--listen", listen, "--workers", &workers.to_string()]);
+        change(&mut command);
         let mut up = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(up.stdout.take().unwrap()).lines().map_while(Result::ok);
         let url = lines.find_map(|line| {
@@ -26,9 +34,7 @@ impl<'a> Fleet<'a> {
         });
         // Read to the end: what cannot be printed would end it.
         std::thread::spawn(move || lines.for_each(drop));
-        let fleet = Self { place, up, url: url.expect("it says where it is"), joined: Vec::new() };
-        fleet.await_workers(workers);
-        fleet
+        Self { place, up, url: url.expect("it says where it is"), joined: Vec::new() }
     }
 
     /// A further worker, of which `change` makes another one.

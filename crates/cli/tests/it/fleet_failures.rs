@@ -14,7 +14,7 @@ fn joiner(fleet: &Fleet<'_>, name: &str) -> u32 {
 }
 
 /// The process that hosts a run for a worker.
-fn hosting(worker: u32) -> Option<u32> {
+pub fn hosting(worker: u32) -> Option<u32> {
     let text = std::fs::read_to_string(format!("/proc/{worker}/task/{worker}/children")).ok()?;
     text.split_whitespace().next()?.parse().ok()
 }
@@ -59,9 +59,9 @@ fn end_of(mut run: Child) -> (i32, String) {
     (status.code().unwrap(), String::from_utf8_lossy(&stderr).into_owned())
 }
 
-/// How the only run was tried before it came to its end.
-fn earlier(place: &Place) -> Vec<Value> {
-    let runs = place.exported("1");
+/// How the only run of a result was tried before it came to its end.
+pub fn earlier(place: &Place, result: &str) -> Vec<Value> {
+    let runs = place.exported(result);
     runs[0]["earlier"].as_array().unwrap_or_else(|| panic!("{:#}", runs[0])).clone()
 }
 
@@ -85,7 +85,7 @@ fn is_lost(place: &Place, run: Child, joiner: u32, (victim, how, phase): (&str, 
     signal(if victim == "joiner" { joiner } else { process }, how);
     let (code, said) = end_of(run);
     assert_eq!(code, 0, "{victim} {how} {phase}: {said}");
-    let earlier = earlier(place);
+    let earlier = earlier(place, "1");
     assert_eq!(earlier.len(), 1, "{victim} {how} {phase}: {earlier:#?}");
     let detail = earlier[0]["detail"].as_str().unwrap();
     assert!(detail.contains(why), "{victim} {how} {phase}: {detail}");
@@ -181,6 +181,13 @@ fn workers_and_agents_of_a_lab_that_dies_are_free_again_and_end_what_they_did() 
     let mut run = begin(&place, &subject, &fleet.arguments("2"), "load");
     let joiners = [joiner(&fleet, "worker-1"), joiner(&fleet, "worker-2"), agent];
     let processes = joiners.map(|joiner| hosting(joiner).unwrap());
+    for process in &processes {
+        let told = |what: &str| std::fs::read_to_string(format!("/proc/{process}/{what}")).unwrap();
+        let (environment, arguments) = (told("environ"), told("cmdline"));
+        let clock = environment.split('\0').find_map(|variable| variable.strip_prefix("PUSHLAB_LAB_CLOCK="));
+        let (_, word) = clock.and_then(|clock| clock.split_once(' ')).expect(&environment);
+        assert!(!arguments.contains(word), "{arguments}");
+    }
     signal(run.id(), "KILL");
     run.wait().unwrap();
     fleet.await_workers(3);

@@ -14,6 +14,7 @@ mod errors;
 mod failures;
 mod faults;
 mod fleet;
+mod fleet_cuts;
 mod fleet_failures;
 mod formats;
 mod handover;

@@ -5,12 +5,12 @@ use crate::strict::{Family, parse};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 
-type Families = BTreeMap<String, Family>;
+pub type Families = BTreeMap<String, Family>;
 
 /// A program that says in one line where its figures are. It is killed at the end of its test.
-struct Watched {
+pub struct Watched {
     child: Child,
     address: String,
 }
@@ -22,15 +22,25 @@ impl Watched {
             "{{ connect_ms = 10000, idle_ms = 300, warm_up_ms = 100, load_ms = {load_ms}, drain_ms = 3000, after_ms = 50 }}"
         );
         place.experiment(&[("transports", "[\"websocket\"]"), ("phases", &phases)]);
-        let mut command = place.pushlab(&["run", "experiment.toml", "--metrics", "127.0.0.1:0"]);
+        let (lab, mut said) = Self::lab(place.pushlab(&["run", "experiment.toml", "--metrics", "127.0.0.1:0"]));
+        // Its progress goes on, and must not meet a closed pipe.
+        std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
+        lab
+    }
+
+    /// A lab, and what else it says.
+    pub fn lab(mut command: Command) -> (Self, BufReader<ChildStderr>) {
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
         said.read_line(&mut line).unwrap();
-        // Its progress goes on, and must not meet a closed pipe.
-        std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
         let address = line.trim().strip_prefix("metrics at http://").and_then(|rest| rest.strip_suffix("/metrics"));
-        Self { child, address: address.expect(&line).to_owned() }
+        (Self { child, address: address.expect(&line).to_owned() }, said)
+    }
+
+    /// Its exit code, once it has ended.
+    pub fn code(&mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
     }
 
     fn server(place: &Place) -> Self {
@@ -55,7 +65,7 @@ impl Watched {
     }
 
     /// Scrapes until a page is as wanted.
-    fn scrape_until(&self, what: &str, is_wanted: impl Fn(&Families) -> bool) -> Families {
+    pub fn scrape_until(&self, what: &str, is_wanted: impl Fn(&Families) -> bool) -> Families {
         wait_for(what, || Some(self.scrape().expect("the campaign goes on")).filter(&is_wanted))
     }
 }
@@ -68,11 +78,11 @@ impl Drop for Watched {
     }
 }
 
-fn value(families: &Families, name: &str) -> f64 {
+pub fn value(families: &Families, name: &str) -> f64 {
     families[name].value(&[]).unwrap_or_else(|| panic!("{name} has no value"))
 }
 
-fn is_in(families: &Families, phase: &str) -> bool {
+pub fn is_in(families: &Families, phase: &str) -> bool {
     families["pushlab_lab_phase"].value(&[("phase", phase)]) == Some(1.0)
 }
 

@@ -43,8 +43,6 @@ pub struct Ready<'a> {
     pub roles: &'a Roles,
     /// Which part of it is this worker's.
     pub segment: Segment,
-    /// Loops that share the machine's cores, those of other workers on it included.
-    pub loops_here: u32,
     /// How the subject is reached.
     pub dialler: Dialler,
     /// The back end, if it is here, to which the subject has connected.
@@ -72,13 +70,13 @@ impl Hosted {
     /// # Errors
     /// When the kernel gives no thread or descriptor.
     pub fn start(ready: Ready<'_>, origin_ns: u64) -> io::Result<Self> {
-        let Ready { plan, roles, segment, loops_here, dialler, back_end, pages } = ready;
+        let Ready { plan, roles, segment, dialler, back_end, pages } = ready;
         let has_another_loop = segment.has_instruments() && (roles.collector.is_some() || roles.feeder.is_some());
         let instruments = u32::from(has_another_loop);
         let publishers = roles.feeder.as_ref().and_then(|feeder| feeder.publishers);
         let broadcasts = publishers.map(|publishers| Broadcasts::new(publishers, plan.clients)).transpose()?;
         let cores = allowed_cores().map_or(1, |cores| cores.len());
-        let gather_ns = gather_ns(roles.is_closed_loop(), loops_here, cores);
+        let gather_ns = gather_ns(roles.is_closed_loop(), segment.loops_here, cores);
         let state = Arc::new(RunState::new(origin_ns, segment.loops + instruments).with_broadcasts(broadcasts));
         state.count_thread(CpuClock::of_this_thread());
         if let Some(cpu) = back_end.as_ref().and_then(BackEnd::cpu) {

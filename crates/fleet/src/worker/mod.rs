@@ -145,9 +145,7 @@ fn attempt(
             return Ok((Part::default(), 0));
         }
     };
-    // Workers without a steered clock are on the coordinator's machine, and share its cores.
-    let loops_here = if clock.is_some() { segment.loops } else { segment.loops_of_all };
-    let ready = Ready { plan: &plan, roles: &roles, segment, loops_here, dialler, back_end, pages };
+    let ready = Ready { plan: &plan, roles: &roles, segment, dialler, back_end, pages };
     let hosted = Hosted::start(ready, origin_ns)?;
     let watch = Watch {
         plan: &plan,

@@ -1,9 +1,8 @@
 //! The clock of a process steered after another's, over a socket.
 
-use pushlab_fleet::clock::{ClockError, SteeredClock, answer};
+use pushlab_fleet::clock::{Answer, ClockError, ClockPort, ClockSocket, SteeredClock};
 use pushlab_os::clock::{self, monotonic_ns};
-use pushlab_workload::clock::Reading;
-use std::net::UdpSocket;
+use std::net::Ipv4Addr;
 use std::process::Command;
 use std::time::Duration;
 
@@ -21,41 +20,18 @@ fn a_worker_whose_clock_is_wrong_has_the_coordinators() {
     if let Ok(coordinator) = std::env::var(COORDINATOR) {
         return follow(&coordinator);
     }
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let (address, test) = (socket.local_addr().unwrap(), "clocks::a_worker_whose_clock_is_wrong_has_the_coordinators");
+    let port = ClockPort::open(Ipv4Addr::LOCALHOST.into()).unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", test, "--nocapture"]).env(COORDINATOR, address.to_string());
-    std::thread::spawn(move || {
-        let mut number = [0; 8];
-        while let Ok((_, from)) = socket.recv_from(&mut number) {
-            let reading = answer(monotonic_ns());
-            let said = [number, reading.received_ns.to_be_bytes(), reading.answered_ns.to_be_bytes()].concat();
-            socket.send_to(&said, from).unwrap();
-        }
-    });
+    let test = "clocks::a_worker_whose_clock_is_wrong_has_the_coordinators";
+    child.args(["--exact", test, "--nocapture"]).env(COORDINATOR, port.address().to_string());
     let output = child.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Asks over a socket; each question has its number, so that a late answer is none.
-fn asker(coordinator: &str) -> impl FnMut(Duration) -> Option<Reading> + Send + 'static {
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    socket.connect(coordinator).unwrap();
-    let mut asked = 0_u64;
-    move |within| {
-        asked += 1;
-        socket.send(&asked.to_be_bytes()).ok()?;
-        socket.set_read_timeout(Some(within)).ok()?;
-        let mut said = [0; 24];
-        loop {
-            socket.recv(&mut said).ok()?;
-            let [number, received_ns, answered_ns] =
-                [0, 8, 16].map(|at| u64::from_be_bytes(std::array::from_fn(|byte| said[at + byte])));
-            if number == asked {
-                return Some(Reading { received_ns, answered_ns });
-            }
-        }
-    }
+/// Asks over a socket.
+fn asker(coordinator: &str) -> impl FnMut(Duration) -> Option<Answer> + Send + 'static {
+    let mut socket = ClockSocket::open(coordinator.parse().unwrap()).unwrap();
+    move |within| socket.ask(within)
 }
 
 /// In a process of its own: the machine's clock is the coordinator's, and the process's is not, until it is steered.
@@ -79,7 +55,8 @@ fn follow(coordinator: &str) {
         let ns = monotonic_ns();
         assert!(ns >= last_ns, "it went back by {}", last_ns - ns);
         // What it shows lies between what was asked for before it and after it, as far as it is right.
-        let reading = [near(WATCHED).unwrap().answered_ns, monotonic_ns(), near(WATCHED).unwrap().received_ns];
+        let reading =
+            [near(WATCHED).unwrap().read.answered_ns, monotonic_ns(), near(WATCHED).unwrap().read.received_ns];
         apart_ns = reading[0].saturating_sub(reading[1]).max(reading[1].saturating_sub(reading[2])).max(apart_ns);
         let until_ns = ns + 2 * MS;
         clock::sleep_until(until_ns);
