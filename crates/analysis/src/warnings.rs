@@ -359,7 +359,7 @@ fn other_processes(record: &RunRecord, evidence: &Evidence<'_>, load_s: f64) -> 
     let here_s = used_s(record, evidence.elsewhere.is_none()) + link_s;
     let there_s = side_s(record, &record.subject);
     let mut machines = vec![("", evidence.machine, here_s)];
-    machines.extend(evidence.elsewhere.map(|load| (" of the server's machine", load, there_s)));
+    machines.extend(evidence.elsewhere.map(|load| (" on the server's machine", load, there_s)));
     let mut warnings = Vec::new();
     for (whose, machine, ours_s) in machines {
         let Some(machine) = machine else { continue };

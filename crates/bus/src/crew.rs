@@ -61,7 +61,7 @@ pub enum CrewError {
     },
     /// An agent that watched at the beginning does not any more.
     #[error(
-        "nobody has watched the server at {at} for {within_s} s{}: start its agent again with \
+        "no usable agent for the server at {at} after {within_s} s{}: start it again with \
          `pushlab agent --join {address}`",
         .unfit.iter().map(|why| format!("; {why}")).collect::<String>()
     )]
@@ -87,7 +87,7 @@ pub enum CrewError {
     #[error(transparent)]
     Bus(#[from] BusError),
     /// Whoever waited does not want to any more.
-    #[error("interrupted while waiting for workers")]
+    #[error("interrupted while waiting for workers or agents")]
     Interrupted,
 }
 

@@ -61,7 +61,7 @@ pub enum JoinsAs {
     },
     /// Somebody who watches the servers of this machine.
     Agent {
-        /// Where clients reach them, beside the addresses of its interfaces.
+        /// Where clients reach them, besides the addresses of its interfaces.
         addresses: Vec<IpAddr>,
     },
 }

@@ -12,8 +12,8 @@
 //!
 //! From the bottom up: a [`Connection`] is a broker for threads that wait; [`pieces`](pushlab_wire::pieces) let messages
 //! of any length through, and show when one is lost; [`words`] is what labs and workers say, [`names`] where. On top, [`join`] is a worker
-//! or an agent, and [`Crew`] the lab's end, of which [`Joined`] is one run. [`clock_of`] asks the lab's clock, mostly past the
-//! broker, which [`Broker`] starts.
+//! or an agent, and [`Crew`] the lab's end, of which [`Joined`] is one run. [`clock_of`] asks the lab's clock, mostly directly. [`Broker`]
+//! starts a broker.
 
 mod address;
 mod broker;

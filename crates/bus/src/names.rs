@@ -7,7 +7,7 @@
 //! | `pushlab.FLEET.labs` | every lab, once a second | its own id |
 //! | `pushlab.FLEET.worker.WORKER.LAB` | a lab | words to one worker or agent, in pieces |
 //! | `pushlab.FLEET.lab.LAB.WORKER` | a worker or an agent | words to its lab, in pieces |
-//! | `pushlab.FLEET.clock.LAB` | the process of a run | a question for the lab's clock, answered at once; most are asked past the broker |
+//! | `pushlab.FLEET.clock.LAB` | the process of a run | a question for the lab's clock, answered at once; most bypass the broker |
 
 /// Longest name of a fleet.
 const FLEET_CHARACTERS_MAX: usize = 64;

@@ -37,7 +37,7 @@ const LONG_LOAD_MS: u64 = 60_000;
 
 /// Why nothing but its clients tells of a server that the lab did not start.
 const EXTERNAL: &str = "CPU, memory, sockets and its own counters cannot be read from here: the lab did not start it, and no \
-agent of a fleet is beside it (docs/fleet.md)";
+fleet agent runs beside it (docs/fleet.md)";
 /// The same while there is no server.
 const ENDED: &str = "the lab has ended it, and not started it again";
 

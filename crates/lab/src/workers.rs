@@ -149,7 +149,7 @@ pub enum FleetError {
     NoAddress,
     /// No port at the address of the subject.
     #[error(
-        "workers cannot ask this machine's clock at {subject_address}: {source}; is --subject-address one of its own?"
+        "cannot open a UDP port at {subject_address}, where others ask for the time: {source}; --subject-address must be an address of this machine"
     )]
     Clock {
         /// Where.
@@ -162,7 +162,8 @@ pub enum FleetError {
     Check(#[from] CheckError),
     /// Neither workers nor agents are wanted.
     #[error(
-        "nobody of the fleet has anything to do: say with --workers how many are to host the load, or start `pushlab agent` beside a server that is measured by its URL"
+        "the fleet has nothing to do: add --workers N to have it host the load, or start `pushlab agent` beside a server \
+         that is measured by its URL (`pushlab fleet list` shows which addresses agents watch)"
     )]
     Nobody,
     /// A server that is to be watched cannot be found.

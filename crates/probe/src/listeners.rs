@@ -12,11 +12,11 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum ListenersError {
     /// Nobody does.
-    #[error("nothing listens at port {0} on this machine: start the server, or name its process with --pid")]
+    #[error("nothing listens on port {0} on this machine: start the server, or name its process with --pid")]
     Nobody(u16),
     /// Somebody does whose descriptors may not be read.
     #[error(
-        "the process that listens at port {0} is another user's: run the agent as that user or as root, or name it with --pid"
+        "the process that listens on port {0} belongs to another user: run the agent as that user or as root, or name the process with --pid"
     )]
     Hidden(u16),
     /// The kernel could not be asked.

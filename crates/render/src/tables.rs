@@ -161,12 +161,12 @@ fn whose(judged: &Judged) -> String {
     }
 }
 
-/// How many statements of the study nothing here can judge.
+/// How many findings of the study nothing here can judge.
 pub fn findings_elsewhere(experiment: &ExperimentReport) -> Option<String> {
     match experiment.findings_elsewhere {
         0 => None,
-        1 => Some("1 statement of the study is about series that are not among these results.".to_owned()),
-        many => Some(format!("{many} statements of the study are about series that are not among these results.")),
+        1 => Some("1 finding of the study is about series that are not among these results.".to_owned()),
+        many => Some(format!("{many} findings of the study are about series that are not among these results.")),
     }
 }
 

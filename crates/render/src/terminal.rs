@@ -157,8 +157,7 @@ mod tests {
         let mut report = report();
         report.experiments[0].expectations.clear();
         assert!(!text(&report).contains("Expected") && !crate::markdown::text(&report).contains("Expected"));
-        for (count, line) in
-            [(1, "1 statement of the study is about series"), (14, "14 statements of the study are about")]
+        for (count, line) in [(1, "1 finding of the study is about series"), (14, "14 findings of the study are about")]
         {
             report.experiments[0].findings_elsewhere = count;
             assert!(text(&report).contains(&format!("\n  Expected\n  {line}")), "{}", text(&report));

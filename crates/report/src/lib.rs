@@ -123,7 +123,7 @@ pub struct ExperimentReport {
     pub clocks: Vec<String>,
     /// What was expected, or what the study found, and who agrees.
     pub expectations: Vec<Expectation>,
-    /// How many further statements of the study are about series that are not among these results, such as other numbers of
+    /// How many further findings of the study are about series that are not among these results, such as other numbers of
     /// clients; its page in docs/studies has them.
     #[serde(default)]
     pub findings_elsewhere: u32,

@@ -30,10 +30,10 @@ pub fn side_by_side(sweep: Sweep, series: &[SeriesRuns<'_>], metrics: &[&Metric]
     let columns = ["Series", "Metric", "Published at", "Published", "Measured at", "Measured", "Ratio"];
     (!rows.is_empty()).then(|| DataTable {
         title: "Published beside measured".to_owned(),
-        note: "What the study printed for its own machines and servers, beside what was measured here: of the same \
-               transport, clients, rate and size, or what comes nearest. Where the study leaves open which of several \
-               variants it means, each of them stands beside it. The ratio is measured over published, where \
-               everything agrees that the study gives."
+        note: "What the study printed for its own machines and servers, beside what was measured here over the same \
+               transport with the same number of clients, rate and size, or with the nearest. Where the study leaves \
+               open which variant it means, each stands beside it. The ratio, measured divided by published, is given \
+               only where all that the study states agrees."
             .to_owned(),
         columns: columns.map(|title| Column::new(title, "")).to_vec(),
         rows,

@@ -11,23 +11,23 @@ use std::net::IpAddr;
 
 /// Watch servers on this machine for labs on others: join a fleet, and wait for work until Ctrl-C or SIGTERM.
 ///
-/// `pushlab run --subject NAME=URL --fleet URL` then has the CPU time, memory, sockets and, of our own server, the counters
-/// of a server that it did not start. The agent reads what the system says of the server's processes and of the machine,
-/// and changes nothing; of another user's processes it can read enough only as root. Without --join it works for the process
-/// that started it.
+/// `pushlab run --subject NAME=URL --fleet URL` then measures CPU time, memory, sockets and, for our own server, counters of
+/// a server that it did not start. The agent reads what the system says about the server's processes and the machine, and
+/// changes nothing. It can fully read another user's processes only as root. Without --join it works for the process that
+/// started it.
 #[derive(Debug, Args)]
 pub struct AgentArgs {
     #[command(flatten)]
     joining: JoiningArgs,
-    /// Where clients reach servers of this machine, beside the addresses of its interfaces: that of a load balancer or a
-    /// router in front of it; may be repeated.
+    /// An address at which clients reach servers on this machine, besides those of its interfaces: for instance, that of a
+    /// load balancer or router in front of it. May be repeated.
     #[arg(long, value_name = "IP", requires = "join")]
     address: Vec<IpAddr>,
     /// The port at which the server listens on this machine, if clients connect to another.
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
-    /// The first of the server's processes, if it is not the one that listens at its port on this machine, for instance in
-    /// a container.
+    /// The server's main process, if the agent cannot find it by its port: for instance, if it listens inside a container.
+    /// Its descendants are watched too.
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
 }

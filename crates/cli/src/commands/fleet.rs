@@ -47,13 +47,13 @@ impl BrokerArgs {
 /// The fleet that hosts the load, and watches servers that run elsewhere.
 #[derive(Debug, Args)]
 pub struct FleetArgs {
-    /// Measure with the fleet at this broker: nats://HOST[:PORT][/FLEET], or tls://… (docs/fleet.md). Its workers host the
-    /// load, as many as --workers says; without that, processes of this machine do. Its agents watch the servers beside
-    /// them that are measured by their URLs.
+    /// Measure with the fleet at this broker: nats://HOST[:PORT][/FLEET], or tls://… (docs/fleet.md). With --workers N,
+    /// N of its workers host the load; without it, processes on this machine do. Its agents watch those servers beside them
+    /// that are measured by URL.
     #[arg(long, value_name = "URL", value_parser = Address::parse)]
     fleet: Option<Address>,
-    /// Where the fleet's workers reach the subject, which is started here; default: the address of the interface towards
-    /// the broker.
+    /// Where the fleet's workers and agents reach this machine: a subject that is started here, and the lab's clock;
+    /// default: the address of the interface towards the broker.
     #[arg(long, value_name = "IP", requires = "fleet")]
     subject_address: Option<Ipv4Addr>,
     #[command(flatten)]

@@ -150,7 +150,13 @@ fn a_campaign_without_its_agent_ends_and_says_how_to_go_on() {
     let run = begin(&place, &subject, &["--fleet", &fleet.url], "load");
     signal(agent, "KILL");
     let (code, said) = end_of(run);
-    assert!(code == 5 && said.contains("start its agent again") && said.contains("the same command"), "{code}: {said}");
+    assert!(
+        code == 5
+            && said.contains("no usable agent")
+            && said.contains("start it again")
+            && said.contains("the same command"),
+        "{code}: {said}"
+    );
     assert_eq!(place.runs_done(), 0, "no run counts as done that was not seen");
 }
 

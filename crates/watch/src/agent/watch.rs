@@ -149,7 +149,7 @@ impl Watch {
             (true, _) => {}
             (false, Some(why)) => return Err(why.clone()),
             (false, None) => {
-                return Err(format!("{}: it did not begin to watch within {} s", watch.name, BEGIN_WITHIN.as_secs()));
+                return Err(format!("{}: it did not start watching within {} s", watch.name, BEGIN_WITHIN.as_secs()));
             }
         }
         drop(heard);
@@ -181,7 +181,7 @@ impl Watch {
             (Some(seen), _) => Ok((std::mem::take(&mut heard.samples), seen)),
             (None, Some(why)) => Err(why),
             (None, None) => {
-                Err(format!("{}: it did not tell what it saw within {} s", self.name, END_WITHIN.as_secs()))
+                Err(format!("{}: it did not report what it saw within {} s", self.name, END_WITHIN.as_secs()))
             }
         }
     }

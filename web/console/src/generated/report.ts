@@ -535,7 +535,7 @@ export interface ExperimentReport {
    */
   expectations: Expectation[];
   /**
-   * How many further statements of the study are about series that are not among these results, such as other numbers of
+   * How many further findings of the study are about series that are not among these results, such as other numbers of
    * clients; its page in docs/studies has them.
    */
   findings_elsewhere?: number;
