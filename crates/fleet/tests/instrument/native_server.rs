@@ -188,11 +188,12 @@ impl NativeServer {
     }
 }
 
-/// How many of so many messages are left out, of those that still are to be.
-fn leave_out(left_out: &mut usize, messages: usize) -> usize {
-    let skipped = messages.min(*left_out);
+/// All messages but the last ones, of which as many are left out as still are to be. The first ones may be from before the
+/// cut, and still on their way then.
+fn leave_out<'a>(left_out: &mut usize, messages: &'a [MessageText]) -> &'a [MessageText] {
+    let skipped = messages.len().min(*left_out);
     *left_out -= skipped;
-    skipped
+    &messages[..messages.len() - skipped]
 }
 
 impl Log {
@@ -384,7 +385,7 @@ impl Connection {
         loop {
             let (messages, next) = self.log.after(offset, channels, Duration::from_secs(5));
             offset = next;
-            for message in messages.iter().skip(leave_out(&mut left_out, messages.len())) {
+            for message in leave_out(&mut left_out, &messages) {
                 self.chunk(&text(Some(message), &cursor(0)))?;
                 sent += 1;
                 if self.log.cut_after == Some(sent) {
@@ -484,7 +485,7 @@ impl Connection {
             }
             let (messages, next) = self.log.after(offset, channels, Duration::ZERO);
             offset = next;
-            for message in messages.iter().skip(leave_out(&mut left_out, messages.len())) {
+            for message in leave_out(&mut left_out, &messages) {
                 self.frame(std::str::from_utf8(message.as_bytes()).unwrap())?;
                 sent += 1;
                 if self.log.cut_after == Some(sent) {
