@@ -49,7 +49,7 @@ def judge_clock(repeat, clock, false_ns, false_ppm, told_s):
 
 def main():
     clocks = [tuple(float(number) for number in text.split(",")) for text in sys.argv[2:]]
-    is_good = True
+    verdicts = []
     good = {"equivalent", "undecided"} if os.environ.get("UNDECIDED") == "pass" else {"equivalent"}
     found = {"three": [], "same": [], "one": []}
     print(f"{'repeat':<7} {'worker':<7} what its clock was, and what it was made to be")
@@ -63,19 +63,20 @@ def main():
             repeat = len(found[name])
             if told and len(told) != len(clocks):
                 print(f"{repeat:<7} {len(told)} clocks are told and not {len(clocks)}")
-                is_good = False
+                verdicts.append(False)
             for clock, false in zip(told, clocks):
-                is_good &= judge_clock(repeat, clock, *false, seconds_told(run))
+                verdicts.append(judge_clock(repeat, clock, *false, seconds_told(run)))
             if run["warnings"]:
                 print(f"{repeat:<7} {name}: {', '.join(warning['code'] for warning in run['warnings'])}")
     if len({len(runs) for runs in found.values()}) != 1:
         print("not every repeat has a run of each")
-        is_good = False
+        verdicts.append(False)
     print(f"\n{'metric':<22} {'control':<8} {'ratio of three to it':<28} {'margin':<8} blocks")
     for metric in MARGINS:
         for control in ("same", "one"):
-            is_good &= judge(metric, control, list(zip(found["three"], found[control]))) in good
-    sys.exit(0 if is_good else 1)
+            verdicts.append(judge(metric, control, list(zip(found["three"], found[control]))) in good)
+    print(f"\n{verdicts.count(True)} passed, {verdicts.count(False)} failed")
+    sys.exit(0 if all(verdicts) else 1)
 
 
 main()

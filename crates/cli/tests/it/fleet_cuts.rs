@@ -1,10 +1,11 @@
-//! A network that is cut between the lab and a worker, or between everybody and the broker. Each of them is in a network
-//! namespace of its own, with a port at a bridge in the lab's.
+//! A network that is cut between the lab and a worker, between the lab and an agent, or between everybody and the broker.
+//! Each of them is in a network namespace of its own, with a port at a bridge in the lab's.
 
 use crate::campaign::{Place, wait_for};
 use crate::fleet::Fleet;
 use crate::fleet_failures::{earlier, hosting};
 use crate::metrics::{Watched, is_in, value};
+use crate::receipts::Served;
 use pushlab_os::child::Prepare as _;
 use pushlab_os::process::{Signal, is_root};
 use std::fs::{self, File};
@@ -17,8 +18,11 @@ use std::time::Duration;
 const INSIDE: &str = "PUSHLAB_TEST_INSIDE";
 const TEST: &str = "fleet_cuts::a_cut_network_is_told_by_name_and_the_campaign_goes_on_or_says_how";
 /// Who is beside the lab, each at 10.77.0. and its place in this list.
-const SPACES: [&str; 4] = ["broker", "worker-1", "worker-2", "worker-3"];
-/// What has passed of a second of load when the network is cut, so that its last deliveries are missing in the drain.
+const SPACES: [&str; 6] = ["broker", "worker-1", "worker-2", "worker-3", "agent-1", "agent-2"];
+/// The lab, and the server that it does not start.
+const LAB: &str = "10.77.0.254";
+/// What has passed of a second of load when the network is cut. Its last deliveries are missing in the drain, until clients
+/// poll again.
 const BEFORE_LAST: Duration = Duration::from_millis(700);
 /// In which phase to cut, and an experiment in which that phase is not over before the cut is found out.
 const PHASES: [(&str, &str, &str); 3] = [
@@ -87,11 +91,13 @@ impl Drop for Space {
     }
 }
 
-/// A lab with three workers and a broker, each in a namespace.
+/// A lab and a server, three workers, two agents who are told that they are beside the server, and a broker: each of these
+/// in a namespace.
 struct Spaces<'a> {
     place: &'a Place,
     fleet: Fleet<'a>,
-    workers: Vec<u32>,
+    served: Served,
+    joined: Vec<u32>,
     spaces: Vec<Space>,
 }
 
@@ -99,13 +105,23 @@ impl<'a> Spaces<'a> {
     fn new(place: &'a Place) -> Self {
         ip("link set lo up");
         ip("link add lab type bridge mcast_snooping 0");
-        ip("address add 10.77.0.254/24 dev lab");
+        ip(&format!("address add {LAB}/24 dev lab"));
         ip("link set lab up");
         let spaces: Vec<Space> = (1..).zip(SPACES).map(|(number, name)| Space::new(number, name)).collect();
         let mut fleet = Fleet::up_at(place, "10.77.0.1:4222", 0, |command| spaces[0].put(command));
-        let join = |space: &Space| fleet.join(space.name, |command| space.put(command));
-        let workers = spaces[1..].iter().map(join).collect();
-        Self { place, fleet, workers, spaces }
+        let served = Served::start_on(&format!("{LAB}:0"), &[]);
+        let server = served.id().to_string();
+        let join = |space: &Space| {
+            let is_agent = space.name.starts_with("agent");
+            fleet.join_as(if is_agent { "agent" } else { "worker" }, space.name, |command| {
+                space.put(command);
+                if is_agent {
+                    command.args(["--address", LAB, "--pid", &server]);
+                }
+            })
+        };
+        let joined = spaces[1..].iter().map(join).collect();
+        Self { place, fleet, served, joined, spaces }
     }
 
     fn run(&self) -> Command {
@@ -117,7 +133,10 @@ impl<'a> Spaces<'a> {
     fn cut_in(&self, cut: &Space, (phase, connect_rate, phases): (&str, &str, &str)) -> (Option<i32>, String) {
         self.place.experiment(&[
             ("name", &format!("\"{}-{phase}\"", cut.name)),
-            ("transports", "[\"websocket\"]"),
+            ("subjects", &format!("[\"live=http://{}\"]", self.served.address())),
+            ("scenario", "{ kind = \"feed\", interval_us = 5000, payload_bytes = 173, by = \"publisher\" }"),
+            ("transports", "[\"polling\"]"),
+            ("polling", "{ interval_ms = 1500 }"),
             ("clients", "[80]"),
             ("connect_rate", connect_rate),
             ("phases", phases),
@@ -139,11 +158,11 @@ impl<'a> Spaces<'a> {
         lab.scrape_until("the phase", |page| is_in(page, phase));
         let code = lab.code();
         // Also what is cut off ends what it did for the lab.
-        for worker in &self.workers {
-            wait_for("its process to end", || hosting(*worker).is_none().then_some(()));
+        for joiner in &self.joined {
+            wait_for("its process to end", || hosting(*joiner).is_none().then_some(()));
         }
         cut.mend();
-        self.fleet.await_workers(3);
+        self.fleet.await_workers(self.joined.len());
         (code, said.join().unwrap())
     }
 }
@@ -151,15 +170,20 @@ impl<'a> Spaces<'a> {
 fn inside() {
     let place = Place::new("fleet-cuts");
     let spaces = Spaces::new(&place);
-    let [broker, worker, ..] = &spaces.spaces[..] else { panic!("there are four") };
-    for (result, phase) in (1..).zip(PHASES) {
-        let (code, said) = spaces.cut_in(worker, phase);
-        assert_eq!(code, Some(0), "{phase:?}: {said}");
+    let [broker, worker, _, _, agent, _] = &spaces.spaces[..] else { panic!("there are six") };
+    let cuts = [worker, agent].into_iter().flat_map(|space| PHASES.map(|phase| (space, phase)));
+    for (result, (space, phase)) in (1..).zip(cuts) {
+        let (code, said) = spaces.cut_in(space, phase);
+        assert_eq!(code, Some(0), "{} {phase:?}: {said}", space.name);
         let earlier = earlier(&place, &result.to_string());
         let details: Vec<_> = earlier.iter().filter_map(|attempt| attempt["detail"].as_str()).collect();
+        // In the drain the run may be over before it is silent for so long.
+        let told =
+            [format!("{}: it has said nothing for 5 s", space.name), format!("{}: it did not report", space.name)];
         assert!(
-            matches!(details[..], [detail] if detail.contains("worker-1: it has said nothing for 5 s")),
-            "{phase:?}: {details:?}"
+            matches!(details[..], [detail] if told.iter().any(|told| detail.contains(told))),
+            "{} {phase:?}: {details:?}",
+            space.name
         );
     }
     for phase in PHASES {
