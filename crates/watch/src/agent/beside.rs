@@ -10,8 +10,11 @@ use pushlab_record::CounterSample;
 use pushlab_workload::phase::Periodic;
 use pushlab_workload::plan::Target;
 use std::io::{self, Read, Write};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
+
+/// Most samples and orders that wait: those of some 50 s. A lab to which nothing is told for so long has given the run up.
+const EVENTS_MAX: usize = 1_000;
 
 /// Which server of its machine an agent watches.
 #[derive(Debug, Clone, Copy, Default)]
@@ -39,7 +42,7 @@ pub fn serve(
     clock: Option<&SteeredClock>,
     server: Beside,
 ) -> io::Result<bool> {
-    let (events, heard) = mpsc::channel();
+    let (events, heard) = mpsc::sync_channel(EVENTS_MAX);
     // Nobody listens any more when it is done.
     let orders = events.clone();
     lines::hear(input, move |order| orders.send(order.map_or(Event::Over, Event::Order)).is_ok())?;
@@ -55,7 +58,7 @@ pub fn serve(
 
 /// What it saw; nothing if nobody wants to know it any more. The outer error is that of saying something.
 fn attempt(
-    events: &Sender<Event>,
+    events: &SyncSender<Event>,
     heard: &Receiver<Event>,
     clock: Option<&SteeredClock>,
     server: Beside,
@@ -120,7 +123,7 @@ struct Watching {
 }
 
 impl Watching {
-    fn begin(server: Beside, target: Target, delay: Duration, events: Sender<Event>) -> Result<Self, String> {
+    fn begin(server: Beside, target: Target, delay: Duration, events: SyncSender<Event>) -> Result<Self, String> {
         let port = server.port.unwrap_or(target.address.port());
         let pids = match server.process {
             Some(process) => vec![process],
@@ -129,8 +132,8 @@ impl Watching {
         let watched =
             Watched { pids: &pids, ports: vec![port], what: Periodic::SubjectSamples, delay, are_told_only: true };
         let sampler = sample(watched, move |sample| {
-            // Nobody listens any more when it is done.
-            let _ = events.send(Event::Sample(Box::new(sample.clone())));
+            // Nobody listens any more when it is done, and nobody misses what finds no room.
+            let _ = events.try_send(Event::Sample(Box::new(sample.clone())));
         })?;
         Ok(Self { target, sampler, counters: None, machine: MachineWatch::of(pids.first().copied()) })
     }
