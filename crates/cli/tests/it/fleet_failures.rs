@@ -112,14 +112,20 @@ fn a_worker_that_hangs_is_named_and_replaced() {
     a_worker_is_lost("process", "STOP", "load", "worker-1: worker 1 of 2 said nothing within 8 s");
 }
 
+/// A fleet with so many workers and an agent, and a server beside that, as a subject.
+fn beside<'a>(place: &'a Place, workers: usize, agent: &str) -> (Fleet<'a>, u32, Served, String) {
+    let mut fleet = Fleet::up(place, workers);
+    let agent = fleet.join_as("agent", agent, |_| {});
+    let served = Served::start(&[]);
+    let subject = format!("live=http://{}", served.address());
+    (fleet, agent, served, subject)
+}
+
 /// What happens to one of two agents beside a server, in a phase of a run; the other one takes its place.
 fn an_agent_is_lost(victim: &str, how: &str, phase: &str, why: &str) {
     let place = Place::new(&format!("agent-{victim}-{how}-{phase}"));
-    let mut fleet = Fleet::up(&place, 0);
-    let agent = fleet.join_as("agent", "agent-1", |_| {});
+    let (mut fleet, agent, _served, subject) = beside(&place, 0, "agent-1");
     fleet.join_as("agent", "agent-2", |_| {});
-    let served = Served::start(&[]);
-    let subject = format!("live=http://{}", served.address());
     let run = begin(&place, &subject, &["--fleet", &fleet.url], phase);
     is_lost(&place, run, agent, (victim, how, phase), why);
 }
@@ -143,10 +149,7 @@ fn an_agent_that_hangs_is_named_and_replaced() {
 #[test]
 fn a_campaign_without_its_agent_ends_and_says_how_to_go_on() {
     let place = Place::new("agent-gone");
-    let mut fleet = Fleet::up(&place, 0);
-    let agent = fleet.join_as("agent", "beside", |_| {});
-    let served = Served::start(&[]);
-    let subject = format!("live=http://{}", served.address());
+    let (fleet, agent, _served, subject) = beside(&place, 0, "beside");
     let run = begin(&place, &subject, &["--fleet", &fleet.url], "load");
     signal(agent, "KILL");
     let (code, said) = end_of(run);
@@ -163,10 +166,7 @@ fn a_campaign_without_its_agent_ends_and_says_how_to_go_on() {
 #[test]
 fn the_death_of_a_server_beside_an_agent_is_the_servers() {
     let place = Place::new("agent-server");
-    let mut fleet = Fleet::up(&place, 0);
-    fleet.join_as("agent", "beside", |_| {});
-    let served = Served::start(&[]);
-    let subject = format!("live=http://{}", served.address());
+    let (fleet, _agent, served, subject) = beside(&place, 0, "beside");
     let run = begin(&place, &subject, &["--fleet", &fleet.url], "load");
     signal(served.id(), "KILL");
     let (code, said) = end_of(run);
@@ -180,10 +180,7 @@ fn the_death_of_a_server_beside_an_agent_is_the_servers() {
 #[test]
 fn workers_and_agents_of_a_lab_that_dies_are_free_again_and_end_what_they_did() {
     let place = Place::new("fleet-lab");
-    let mut fleet = Fleet::up(&place, 2);
-    let agent = fleet.join_as("agent", "beside", |_| {});
-    let served = Served::start(&[]);
-    let subject = format!("live=http://{}", served.address());
+    let (fleet, agent, _served, subject) = beside(&place, 2, "beside");
     let mut run = begin(&place, &subject, &fleet.arguments("2"), "load");
     let joiners = [joiner(&fleet, "worker-1"), joiner(&fleet, "worker-2"), agent];
     let processes = joiners.map(|joiner| hosting(joiner).unwrap());
