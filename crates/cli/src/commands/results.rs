@@ -314,9 +314,10 @@ impl Shown {
     }
 }
 
-/// Writes beside and renames: a full disk leaves the old report.
+/// Writes beside and renames: a full disk leaves the old report, and of two programs that write the same one the last
+/// wins.
 fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let beside = path.with_extension("part");
+    let beside = path.with_extension(format!("{}.part", std::process::id()));
     let written = std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, path));
     if written.is_err() {
         // Its space may be what the next attempt needs.
