@@ -6,7 +6,7 @@ use crate::joined::{Joined, Lines};
 use crate::joiner::boot_id;
 use crate::names::{ANY, sender_of};
 use crate::roster::{Heard, Run, Said, Shared, State, WATCH};
-use crate::words::{BEAT, Presence, Role, SILENCE_MAX, ToWorker};
+use crate::words::{BEAT, FromLab, Presence, Role, SILENCE_MAX};
 use pushlab_fleet::clock::{ClockPort, answer};
 use pushlab_fleet::{Division, Load};
 use pushlab_os::clock::monotonic_ns;
@@ -225,6 +225,12 @@ impl Crew {
         agent.is_some_and(|known| known.presence.boot == asked_on)
     }
 
+    /// Which share of this lab's workers is on the lab's machine.
+    pub fn share_here(&self) -> f64 {
+        let (own, here) = (self.own(), boot_id());
+        own.iter().filter(|presence| presence.boot == here).count() as f64 / own.len().max(1) as f64
+    }
+
     /// Waits until an agent that watches servers at an address is this lab's.
     ///
     /// # Errors
@@ -292,7 +298,7 @@ impl Crew {
         let shared = &self.shared;
         let mut state = shared.state();
         let first = state.seats.first().cloned().ok_or("no worker is left that could host the back end")?;
-        shared.send(&mut state, &first, &ToWorker::Listen { run });
+        shared.send(&mut state, &first, &FromLab::Listen { run });
         let deadline = Instant::now() + LISTEN_WITHIN;
         loop {
             if let Some(answer) = state.listeners.remove(&run) {
@@ -344,7 +350,7 @@ impl Crew {
         state.runs.insert(run, Run { workers: parts.iter().cloned().map(Some).collect(), said });
         let clock = self.clock.as_ref().map(ClockPort::address);
         for part in &parts {
-            self.shared.send(&mut state, part, &ToWorker::Start { run, boot: boot_id(), clock });
+            self.shared.send(&mut state, part, &FromLab::Start { run, boot: boot_id(), clock });
         }
         drop(state);
         (Lines { shared: Arc::clone(&self.shared), run, parts }, heard)
@@ -356,7 +362,7 @@ impl Drop for Crew {
         let mut state = self.shared.state();
         let agents = std::mem::take(&mut state.agents);
         for own in std::mem::take(&mut state.seats).into_iter().chain(agents) {
-            self.shared.send(&mut state, &own, &ToWorker::Release);
+            self.shared.send(&mut state, &own, &FromLab::Release);
         }
         drop(state);
         self.shared.connection.flush();

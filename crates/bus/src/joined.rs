@@ -1,7 +1,7 @@
 //! Who takes part in one run, on whatever machines they are.
 
 use crate::roster::{Said, Shared};
-use crate::words::ToWorker;
+use crate::words::FromLab;
 use pushlab_fleet::Fleet;
 use pushlab_workload::messages::{Message, Order};
 use serde::Serialize;
@@ -23,7 +23,7 @@ impl Lines {
     pub fn tell(&self, part: usize, what: &impl Serialize) {
         // What is told are texts and numbers: there are none that cannot be written.
         if let Ok(line) = serde_json::to_string(what).and_then(RawValue::from_string) {
-            self.shared.tell(&self.parts[part], &ToWorker::Line { run: self.run, line });
+            self.shared.tell(&self.parts[part], &FromLab::Line { run: self.run, line });
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::clock::tell_clock;
 use crate::connection::{BusError, Connection};
 use crate::heard::Heard;
 use crate::names::{ANY, sender_of};
-use crate::words::{BEAT, LabBeat, Presence, Role, SILENCE_MAX, ToLab, ToWorker};
+use crate::words::{BEAT, FromLab, LabBeat, Presence, Role, SILENCE_MAX, ToLab};
 use pushlab_os::limits;
 use pushlab_probe::machine::{MachineFacts, addresses, physical_cores, usable_cpus};
 use pushlab_wire::pieces::{Broken, Cutter, PieceDecoder};
@@ -277,11 +277,11 @@ impl<'a> Joiner<'a> {
         let decoder = self.lab.as_mut().filter(|_| is_own).map_or(&mut another, |lab| &mut lab.decoder);
         let word = match decoder.take(piece) {
             Ok(None) => return,
-            Ok(Some(message)) => serde_json::from_slice::<ToWorker>(&message).map_err(|_| Broken::Foreign),
+            Ok(Some(message)) => serde_json::from_slice::<FromLab>(&message).map_err(|_| Broken::Foreign),
             Err(broken) => Err(broken),
         };
         match word {
-            Ok(ToWorker::Reserve) => self.reserve(from, another, say),
+            Ok(FromLab::Reserve) => self.reserve(from, another, say),
             Ok(word) if is_own => self.obey(word, say),
             Err(broken) if is_own => {
                 say(&format!("{broken}; free again"));
@@ -308,15 +308,15 @@ impl<'a> Joiner<'a> {
         say("reserved by a lab");
     }
 
-    fn obey(&mut self, word: ToWorker, say: &mut dyn FnMut(&str)) {
+    fn obey(&mut self, word: FromLab, say: &mut dyn FnMut(&str)) {
         match word {
-            ToWorker::Reserve => {}
-            ToWorker::Listen { run } => {
+            FromLab::Reserve => {}
+            FromLab::Listen { run } => {
                 let answer =
                     self.listen(run).unwrap_or_else(|error| ToLab::NotListening { run, why: error.to_string() });
                 self.say_to_lab(&answer);
             }
-            ToWorker::Start { run, boot, clock } => {
+            FromLab::Start { run, boot, clock } => {
                 let listener = self.listeners.remove(&run);
                 let lab = self.lab.as_ref().map_or("", |lab| &lab.id);
                 let mut command = (self.config.host)(lab, boot == boot_id());
@@ -332,14 +332,12 @@ impl<'a> Joiner<'a> {
                     }
                 }
             }
-            ToWorker::Line { run, line } => {
-                self.runs.get_mut(&run).into_iter().for_each(|child| child.tell(line.get()))
-            }
-            ToWorker::End { run } => {
+            FromLab::Line { run, line } => self.runs.get_mut(&run).into_iter().for_each(|child| child.tell(line.get())),
+            FromLab::End { run } => {
                 self.listeners.remove(&run);
                 self.runs.get_mut(&run).into_iter().for_each(Child::end);
             }
-            ToWorker::Release => {
+            FromLab::Release => {
                 self.let_go();
                 say("free again");
             }

@@ -2,7 +2,7 @@
 
 use crate::address::{Address, unique};
 use crate::connection::Connection;
-use crate::words::{BEAT, LabBeat, Presence, Role, SILENCE_MAX, ToLab, ToWorker};
+use crate::words::{BEAT, FromLab, LabBeat, Presence, Role, SILENCE_MAX, ToLab};
 use pushlab_wire::pieces::{Broken, Cutter, PieceDecoder};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -103,7 +103,7 @@ impl Shared {
     }
 
     /// Tells one worker.
-    pub fn send(&self, state: &mut State, worker: &str, word: &ToWorker) {
+    pub fn send(&self, state: &mut State, worker: &str, word: &FromLab) {
         let Some(link) = state.links.get_mut(worker) else { return };
         let text = serde_json::to_vec(word).unwrap_or_default();
         let subject = self.address.names.to_worker(worker, &self.id);
@@ -113,7 +113,7 @@ impl Shared {
     }
 
     /// Tells one worker of a run something.
-    pub fn tell(&self, worker: &str, word: &ToWorker) {
+    pub fn tell(&self, worker: &str, word: &FromLab) {
         self.send(&mut self.state(), worker, word);
     }
 
@@ -175,12 +175,12 @@ impl Shared {
 
     fn ask_to_be_ours(&self, state: &mut State, id: &str) {
         if state.links.get(id).is_none_or(|link| link.asked.elapsed() >= SILENCE_MAX) {
-            self.ask(state, id, &ToWorker::Reserve);
+            self.ask(state, id, &FromLab::Reserve);
         }
     }
 
     /// Begins new streams to and from a worker, with a word to it.
-    fn ask(&self, state: &mut State, worker: &str, word: &ToWorker) {
+    fn ask(&self, state: &mut State, worker: &str, word: &FromLab) {
         // Without a number of its own there is no stream, and it is asked again.
         let Ok(stream) = unique() else { return };
         let (cutter, decoder) = (Cutter::new(stream), PieceDecoder::default());
@@ -227,7 +227,7 @@ impl Shared {
                 self.lose(&mut state, &id, "it gave up the run: it had not heard from this lab, or missed a message");
             } else if is_own && !is_seat && is_settled {
                 // It was given up, and lives.
-                self.ask(&mut state, &id, &ToWorker::Release);
+                self.ask(&mut state, &id, &FromLab::Release);
             }
         }
         self.changed.notify_all();
@@ -268,7 +268,7 @@ impl Shared {
                 state.ended(run, worker, &how);
             }
             Err(broken) => {
-                self.send(&mut state, worker, &ToWorker::Release);
+                self.send(&mut state, worker, &FromLab::Release);
                 self.lose(&mut state, worker, &broken.to_string());
             }
         }
@@ -312,7 +312,7 @@ impl Shared {
         let mut state = self.state();
         let left: Vec<String> =
             state.runs.get(&run).into_iter().flat_map(|run| run.workers.iter().flatten().cloned()).collect();
-        left.iter().for_each(|worker| self.send(&mut state, worker, &ToWorker::End { run }));
+        left.iter().for_each(|worker| self.send(&mut state, worker, &FromLab::End { run }));
         let deadline = Instant::now() + END_WITHIN;
         while state.goes_on(run) && Instant::now() < deadline {
             state = self.changed.wait_timeout(state, WATCH).unwrap_or_else(PoisonError::into_inner).0;

@@ -72,7 +72,7 @@ impl Presence {
 /// What a lab tells a worker or an agent.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ToWorker {
+pub enum FromLab {
     /// Be this lab's alone, until it lets go or falls silent.
     Reserve,
     /// Open a listener for a back end.

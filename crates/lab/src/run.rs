@@ -179,10 +179,12 @@ pub fn execute(
     let took_ms = start.elapsed().as_millis() as u64;
     let mut record = RunRecord { started_at, took_ms, result, ..collected.into_record(planned, outcome) };
     seen_from_outside(&mut record);
+    let all_s = record.result.as_ref().map_or(0.0, |result| result.cpu_load_ns as f64 / 1e9);
+    let mut known_s = place.workers.used_here_s(all_s);
     if let Some(beside) = beside {
-        let beside_s = beside.end(warnings::used_s(&record, elsewhere.is_none()));
-        machine.iter_mut().for_each(|machine| machine.busy_s -= beside_s);
+        known_s += beside.end(warnings::used_s(&record, elsewhere.is_none()));
     }
+    machine.iter_mut().for_each(|machine| machine.busy_s -= known_s);
     let evidence = Evidence {
         subject_cores: &place.pinning.subject,
         load_cores: if place.workers.are_here() { &place.pinning.load } else { &[] },

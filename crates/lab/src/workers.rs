@@ -211,6 +211,15 @@ impl Workers {
         }
     }
 
+    /// How much of the CPU time that all of a fleet's workers used was used on this machine, s. Those that a run starts here
+    /// are watched from outside, like the subject.
+    pub fn used_here_s(&self, all_s: f64) -> f64 {
+        match self {
+            Self::Here => 0.0,
+            Self::Joined(joined) => all_s * joined.crew.share_here(),
+        }
+    }
+
     /// What room this machine has for them, where they are on it.
     pub fn room(&self) -> Option<Room> {
         self.are_here().then(Room::read)

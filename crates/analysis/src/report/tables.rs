@@ -97,12 +97,12 @@ fn memory_per_client(series: &[SeriesRuns<'_>]) -> Option<DataTable> {
     (!rows.is_empty()).then(|| DataTable {
         title: "Memory of one idle client".to_owned(),
         note: "The slope over the numbers of clients. User memory is the server's own resident memory; kernel memory \
-               is what the kernel holds for both ends of the connections, since server and clients share this machine."
+               is what the kernel of its machine holds for the connections, for both ends where the clients share it."
             .to_owned(),
         columns: vec![
             Column::new("Series", ""),
             Column::new("User memory", "KiB"),
-            Column::new("Kernel memory, both ends", "KiB"),
+            Column::new("Kernel memory", "KiB"),
         ],
         rows,
         stack: None,

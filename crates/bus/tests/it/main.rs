@@ -219,6 +219,7 @@ fn a_worker_is_one_labs_until_that_lets_it_go() {
     let Presence { name, role, .. } = one.own().remove(0);
     let Role::Worker { cores, descriptors, .. } = role else { panic!("{role:?}") };
     assert_eq!((name.as_str(), cores, descriptors), ("joined", one.seats().cores, one.seats().descriptors));
+    assert_eq!([one.share_here(), other.share_here()], [1.0, 0.0], "both are of this machine, and one has no workers");
     assert!(refused(&other).contains("; joined is another lab's"));
 
     // What one of an earlier version would say.

@@ -2,9 +2,11 @@
 
 use crate::{is_as, place};
 use pushlab_analysis::report::{RunValues, documented, findings};
+use pushlab_experiment::cell::Cell;
 use pushlab_experiment::studies::STUDIES;
 use pushlab_experiment::{Experiment, presets};
 use pushlab_lab::{archive, experiments};
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
@@ -12,17 +14,34 @@ use std::path::PathBuf;
 const BEGIN: &str = "<!-- findings -->\n";
 const END: &str = "<!-- end of findings -->\n";
 
-/// All figures in `runs`.
+/// The figures in `runs`. Where several files have a series, those of the file with the most repeats of it: a short run and
+/// a long one are no repeats of each other.
 fn measured() -> Result<Vec<RunValues>, Box<dyn Error>> {
     let entries: Result<Vec<_>, _> = fs::read_dir(place("runs"))?.collect();
     let mut files: Vec<PathBuf> = entries?.into_iter().map(|entry| entry.path()).collect();
     files.retain(|path| path.extension().is_some_and(|ending| ending == "csv"));
     files.sort();
-    let mut all = Vec::new();
+    let mut chosen: BTreeMap<String, Vec<RunValues>> = BTreeMap::new();
     for path in files {
-        all.extend(archive::bare("runs", &path.display().to_string(), &fs::read_to_string(&path)?)?);
+        let mut own: BTreeMap<String, Vec<RunValues>> = BTreeMap::new();
+        for run in archive::bare("runs", &path.display().to_string(), &fs::read_to_string(&path)?)? {
+            own.entry(series_of(&run.cell)).or_default().push(run);
+        }
+        for (series, runs) in own {
+            let repeats = |runs: &[RunValues]| runs.iter().map(|run| run.repeat).max();
+            let known = chosen.entry(series).or_default();
+            if repeats(&runs) > repeats(known) {
+                *known = runs;
+            }
+        }
     }
-    Ok(all)
+    Ok(chosen.into_values().flatten().collect())
+}
+
+/// What one line of a chart shows, as a text.
+fn series_of(cell: &Cell) -> String {
+    let Cell { experiment, subject, transport, policy, variant, network, .. } = cell;
+    format!("{experiment} {subject} {} {} {variant:?} {network:?}", transport.name(), policy.name())
 }
 
 #[test]

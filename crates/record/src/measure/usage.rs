@@ -172,7 +172,8 @@ pub fn memory_growth(run: &RunRecord) -> Option<f64> {
     Some(found.per_unit)
 }
 
-/// What the kernel holds more with all clients connected than before the first, MiB: both ends of each connection.
+/// What the kernel of the server's machine holds more with all clients connected than before the first, MiB: both ends of
+/// each connection, where the load shares that machine.
 pub fn memory_kernel(run: &RunRecord) -> Option<f64> {
     let growth = run.kernel?.idle_bytes as f64 - run.kernel?.before_bytes as f64;
     Some(growth / MIB)
