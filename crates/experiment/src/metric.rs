@@ -193,7 +193,7 @@ macro_rules! for_each_metric {
             memory_per_client "Memory per idle client", "KiB", Lower,
                 "resident, all clients connected and silent, less that of the server alone, over the number of clients";
             memory_kernel "Kernel memory of connections", "MiB", Lower,
-                "growth of slab, page tables, stacks and socket buffers of the server's machine with all clients connected; of both ends, where the load shares it";
+                "growth of slab, page tables, stacks and socket buffers on the server's machine with all clients connected; covers both ends where the load runs on the same machine";
             delivered "Deliveries", "/s", Higher, "per second, received and checked by the clients";
             back_median "Time to come back, median", "ms", Lower,
                 "of a storm: from when clients may come back until half of them are subscribed again";

@@ -97,7 +97,8 @@ fn memory_per_client(series: &[SeriesRuns<'_>]) -> Option<DataTable> {
     (!rows.is_empty()).then(|| DataTable {
         title: "Memory of one idle client".to_owned(),
         note: "The slope over the numbers of clients. User memory is the server's own resident memory; kernel memory \
-               is what the kernel of its machine holds for the connections, for both ends where the clients share it."
+               is what the kernel of the server's machine holds for the connections, for both ends where the clients \
+               share that machine."
             .to_owned(),
         columns: vec![
             Column::new("Series", ""),
