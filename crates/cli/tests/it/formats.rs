@@ -75,6 +75,22 @@ fn a_report_is_written_in_other_forms_beside_the_page() {
     assert!(code == 1 && error.contains("cannot write --summary no/such/folder/summary.md"), "{error}");
 }
 
+/// A folder of reports may be shared, as by jobs that end at the same time.
+#[test]
+fn programs_that_write_one_report_at_the_same_time_all_do() {
+    let place = Place::new("formats-together");
+    stored(&place);
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..8).map(|_| scope.spawn(|| place.prints(&["report", "--report", "junit"]))).collect();
+        for writer in writers {
+            let said = writer.join().unwrap();
+            let page = said.lines().find_map(|line| line.strip_prefix("Report: ")).unwrap();
+            let text = std::fs::read_to_string(place.path(page)).unwrap();
+            assert!(text.ends_with("</html>\n"), "{}", &text[text.len().saturating_sub(80)..]);
+        }
+    });
+}
+
 #[test]
 fn what_got_worse_is_a_failed_test() {
     let place = Place::new("formats-compare");
