@@ -2,7 +2,7 @@
 
 use crate::heard::Heard;
 use pushlab_os::child::Prepare as _;
-use pushlab_subjects::process::{Process, describe};
+use pushlab_subjects::process::Process;
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
@@ -68,10 +68,7 @@ impl Child {
 
     /// How it ended, once it has closed its output.
     pub fn how(&mut self, errors: &str) -> String {
-        let status = self.process.ended();
-        let how = status.map_or("closed its output".to_owned(), |status| format!("ended with {}", describe(status)));
-        let errors = if errors.is_empty() { String::new() } else { format!("; its last output: {errors}") };
-        format!("its process {how} before it was done{errors}")
+        format!("its process {}", self.process.end_too_early(errors))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Workers that are processes of this machine.
 
-use crate::process::{Process, describe};
+use crate::process::Process;
 use pushlab_fleet::{Division, Fleet, Load};
 use pushlab_link::namespace::Namespace;
 use pushlab_os::child::Prepare as _;
@@ -103,13 +103,8 @@ impl Fleet for Processes {
 
     fn hear(&mut self, timeout: Duration) -> Option<(usize, Result<Message, String>)> {
         let (worker, heard) = self.messages.recv_timeout(timeout).ok()?;
-        let heard = heard.map_err(|errors| {
-            let status = self.workers[worker].process.ended();
-            let how =
-                status.map_or("closed its output".to_owned(), |status| format!("ended with {}", describe(status)));
-            let errors = if errors.is_empty() { errors } else { format!("; its last output: {errors}") };
-            format!("the worker {how} before it was done{errors}")
-        });
+        let heard =
+            heard.map_err(|errors| format!("the worker {}", self.workers[worker].process.end_too_early(&errors)));
         Some((worker, heard))
     }
 }

@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 /// How often a process is looked at while it is awaited.
 const WATCH: Duration = Duration::from_millis(5);
+/// What passes at most between the end of a process's output and its own.
+const ENDED_WITHIN: Duration = Duration::from_millis(500);
 /// Time for what was killed to be gone.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
 
@@ -88,14 +90,27 @@ impl Process {
     /// Asks it to end, and kills it if it has not within `patience`.
     pub fn stop(mut self, patience: Duration) -> Option<ExitStatus> {
         self.signal(Signal::TERM);
+        self.await_end(patience)
+    }
+
+    /// How it ended, if it does within `patience`.
+    pub fn await_end(&mut self, patience: Duration) -> Option<ExitStatus> {
         let deadline = Instant::now() + patience;
-        while Instant::now() < deadline {
-            if let Some(status) = self.ended() {
-                return Some(status);
+        loop {
+            if self.ended().is_some() || Instant::now() >= deadline {
+                return self.status;
             }
             std::thread::sleep(WATCH);
         }
-        None
+    }
+
+    /// How one ended that has closed its output, as the end of a sentence about it; `errors` is what it wrote to its
+    /// standard error.
+    pub fn end_too_early(&mut self, errors: &str) -> String {
+        let status = self.await_end(ENDED_WITHIN);
+        let how = status.map_or("closed its output".to_owned(), |status| format!("ended with {}", describe(status)));
+        let errors = if errors.is_empty() { String::new() } else { format!("; its last output: {errors}") };
+        format!("{how} before it was done{errors}")
     }
 
     /// To the child and all of its process group.
@@ -149,6 +164,19 @@ pub fn describe(status: ExitStatus) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_that_closes_its_output_first_is_waited_for() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "exec >&-; sleep 0.1; exit 7"]).stdout(std::process::Stdio::piped());
+        let mut process = Process::start(&mut command, &[]).unwrap();
+        let mut output = process.child().stdout.take().unwrap();
+        std::io::Read::read_to_end(&mut output, &mut Vec::new()).unwrap();
+        assert_eq!(
+            process.end_too_early("no room"),
+            "ended with exit code 7 before it was done; its last output: no room"
+        );
+    }
     use std::io::{BufRead as _, BufReader};
     use std::process::Stdio;
 
