@@ -164,6 +164,7 @@ pub fn describe(status: ExitStatus) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{BufRead as _, BufReader};
 
     #[test]
     fn one_that_closes_its_output_first_is_waited_for() {
@@ -177,7 +178,6 @@ mod tests {
             "ended with exit code 7 before it was done; its last output: no room"
         );
     }
-    use std::io::{BufRead as _, BufReader};
     use std::process::Stdio;
 
     /// A child that leaves a process with another parent, session and process group, and tells its number.
