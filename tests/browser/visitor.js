@@ -8,6 +8,8 @@ import { findByRole, textOf } from "./in-page.js";
 /** What browsers report of requests that failed, which is no fault of the page: a server that is away, a refusal. */
 const OF_THE_NETWORK =
   /Failed to load resource|net::ERR_|NetworkError|Cross-Origin|blocked by CORS policy|WebSocket connection to/;
+/** What browsers report when a page's policy stopped a script or a style. */
+const OF_THE_POLICY = /^(exception: )?(Content-Security-Policy: |.* violates the following Content Security Policy)/;
 /** What Firefox reports of WebSockets whenever a page is left. Tests that wait for a connection see one that fails. */
 const OF_LEAVING = /^exception: (Firefox can’t establish a connection|The connection to wss?:.* was interrupted)/;
 
@@ -15,7 +17,7 @@ const OF_LEAVING = /^exception: (Firefox can’t establish a connection|The conn
 export class Visitor {
   /** What the page reported as an error, dialogs that it opened, and exceptions nobody caught. */
   problems = [];
-  #mayFail = false;
+  #expected = [OF_LEAVING];
 
   constructor(name, page) {
     this.name = name;
@@ -52,7 +54,12 @@ export class Visitor {
 
   /** From now on requests may fail: the server is about to refuse something, or to go away. */
   expectFailures() {
-    this.#mayFail = true;
+    this.#expected.push(OF_THE_NETWORK);
+  }
+
+  /** From now on the page's policy may stop something; Firefox reports it a while after it did. */
+  expectStops() {
+    this.#expected.push(OF_THE_POLICY);
   }
 
   /** @throws if anything went wrong in the page */
@@ -63,8 +70,7 @@ export class Visitor {
   #listen() {
     const { page, problems } = this;
     const report = (text) => {
-      const isExpected = OF_LEAVING.test(text) || (this.#mayFail && OF_THE_NETWORK.test(text));
-      if (!isExpected) problems.push(text);
+      if (!this.#expected.some((pattern) => pattern.test(text))) problems.push(text);
     };
     page.on("console", (message) => {
       if (message.type() === "error") report(message.text());

@@ -119,8 +119,10 @@ pub fn script(root: &Path, executables: &[Executable], rust: &[Selection], threa
             arguments.extend(threads.map(|threads| format!("--test-threads {threads}")));
             let folder = root.join("crates").join(&executable.package);
             let (folder, path) = (quoted(&folder.to_string_lossy()), quoted(&executable.path.to_string_lossy()));
-            lines.push(format!("echo '== {} {}'", executable.package, executable.target));
-            lines.push(format!("(cd {folder} && {path} {}) || status=1", arguments.join(" ")));
+            let title = format!("== {} {}", executable.package, executable.target);
+            lines.push(format!("echo '{title}'"));
+            let failed = format!("{{ status=1; echo '{title} FAILED'; }}");
+            lines.push(format!("(cd {folder} && {path} {}) || {failed}", arguments.join(" ")));
         }
     }
     lines.push("exit $status".to_owned());
@@ -170,8 +172,7 @@ mod tests {
         let executables = [executable("it", &["kills::a", "results::b"]), executable("other", &["c"])];
         let script = script(Path::new("/it's"), &executables, &[selection(&["results::"], &["kills::"])], Some(6));
         let lines: Vec<&str> = script.lines().collect();
-        let command =
-            r"(cd '/it'\''s/crates/lab' && '/target/it' 'results::' --skip 'kills::' --test-threads 6) || status=1";
+        let command = r"(cd '/it'\''s/crates/lab' && '/target/it' 'results::' --skip 'kills::' --test-threads 6) || { status=1; echo '== lab it FAILED'; }";
         assert_eq!(lines, ["status=0", "echo '== lab it'", command, "exit $status"]);
         let nothing = super::script(Path::new("/"), &executables, &[selection(&["d"], &[])], None);
         assert_eq!(nothing, "status=0\nexit $status");

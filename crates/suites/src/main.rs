@@ -9,6 +9,7 @@
 
 mod counts;
 mod executables;
+mod failures;
 mod processes;
 mod schedule;
 mod suite;
@@ -166,15 +167,13 @@ fn job(root: &Path, suite: Suite, executables: &[Executable]) -> Job {
     Job { name: suite.name, script, alone: suite.alone }
 }
 
-/// Says how a suite ended, and shows the last lines of the log if it failed.
+/// Says how a suite ended, and what its log says of failures.
 fn announce(outcome: &Outcome) {
-    const LINES: usize = 80;
     println!("{}", table::line(outcome));
     if outcome.end != End::Passed {
         let output = std::fs::read(&outcome.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&output);
-        let lines: Vec<&str> = text.lines().collect();
-        for line in &lines[lines.len().saturating_sub(LINES)..] {
+        for line in failures::excerpt(&text) {
             println!("    {line}");
         }
         println!("    full log: {}", outcome.log.display());
