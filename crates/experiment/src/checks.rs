@@ -346,10 +346,6 @@ impl Experiment {
                 return Err(format!("networks {name:?}: leave the list empty for plain loopback"));
             }
         }
-        let mut browsers = self.variants.iter().filter_map(|variant| variant.clients_in).chain([self.clients_in]);
-        if !self.networks.is_empty() && browsers.any(|clients_in| clients_in.is_browser()) {
-            return Err("networks: a browser is not put into one; leave the list empty, or clients_in out".to_owned());
-        }
         if let Some(unknown) = self.networks.iter().find(|name| self.network(name).is_none()) {
             let mut known: Vec<&str> = profile::names().collect();
             known.extend(self.network.keys().map(String::as_str));

@@ -32,6 +32,7 @@ presets! {
     "bigestans-pilot",
     "bigestans-causes",
     "bigestans-events",
+    "bigestans-browsers",
     "transports-broadcast",
     "transports-capacity",
     "transports-upstream",

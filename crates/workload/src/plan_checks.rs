@@ -323,7 +323,8 @@ fn check_browser(plan: &Plan) -> Result<(), BadPlan> {
     }
     let most = u64::from(plan.clients.min(MAX_PAGES));
     in_range("clients_in.pages", u64::from(plan.clients_in.pages), 1, most)?;
-    let Sockets { tls, http_version, .. } = plan.sockets;
+    // A late acknowledgement is the network's doing.
+    let Sockets { tls, http_version, ack_delay_ms, .. } = plan.sockets;
     let trust = plan.target.tls.as_ref().map(|tls| &tls.trust);
     let refusals = [
         (
@@ -331,8 +332,9 @@ fn check_browser(plan: &Plan) -> Result<(), BadPlan> {
             "the subject has no client for pages: its manifest needs a table [browser]",
         ),
         (
-            plan.sockets != Sockets { tls, http_version, ..Sockets::default() },
-            "of its sockets, TLS and the version of HTTP alone can be set: compare with a variant of native clients",
+            plan.sockets != Sockets { tls, http_version, ack_delay_ms, ..Sockets::default() },
+            "of its sockets, TLS, the version of HTTP and ack_delay_ms alone can be set: compare with a variant of native \
+             clients",
         ),
         (trust.is_none() && http_version == HttpVersion::Http2, "it speaks HTTP/2 over TLS alone: set sockets.tls"),
         (trust == Some(&Trust::System), "over TLS it takes the certificate of a subject that the lab starts, no other"),
@@ -344,7 +346,6 @@ fn check_browser(plan: &Plan) -> Result<(), BadPlan> {
             matches!(plan.scenario, Scenario::Storm { .. }),
             "scenario storm cuts connections, which are the browser's own: use native clients",
         ),
-        (plan.instruments_from.is_some(), "a browser is not put into a network: leave networks empty"),
         (
             plan.compression_from.is_some(),
             "it does not report which messages came compressed: leave compression_from out",

@@ -27,6 +27,7 @@ globalThis.framework = {
         after = next;
         messages.forEach(client.onData);
         client.onSubscribed();
+        if (client.user_list && cursor !== "") await (await get(`${base}/users`)).text();
       } finally {
         isAsking = false;
       }

@@ -362,17 +362,26 @@ impl Clients {
     fn account_until(&mut self, until_ns: u64) {
         self.told.sort_by_key(|(at_ns, _)| *at_ns);
         let due = self.told.partition_point(|(at_ns, _)| *at_ns <= until_ns);
-        let (idle_ns, load_ns) = self.state.timeline().map_or((0..0, 0..0), |timeline| {
+        // Of what is not known yet nothing is in it.
+        let never = u64::MAX..u64::MAX;
+        let (idle_ns, load_ns) = self.state.timeline().map_or((never.clone(), never), |timeline| {
             (timeline.idle_ns..timeline.warm_up_ns, timeline.load_ns..timeline.load_end_ns)
         });
         for (at_ns, happening) in self.told.drain(..due) {
             match happening {
-                Happening::Delivery { client, data } => self.recorder.delivered(Delivery {
-                    receiver: client,
-                    own_source: client,
-                    data: data.as_bytes(),
-                    now_ns: at_ns,
-                }),
+                Happening::Delivery { client, data } => {
+                    let before = self.recorder.delivered_total;
+                    self.recorder.delivered(Delivery {
+                        receiver: client,
+                        own_source: client,
+                        data: data.as_bytes(),
+                        now_ns: at_ns,
+                    });
+                    // Nothing is published after the load phase, so what comes later comes in the drain.
+                    if at_ns >= load_ns.start {
+                        self.recorder.part.bytes_load.deliveries += self.recorder.delivered_total - before;
+                    }
+                }
                 Happening::Publication { number, free_ns } => {
                     let Some((pacing, load_from)) = self.pacing.as_ref().filter(|(pacing, _)| number < pacing.count)
                     else {

@@ -94,6 +94,7 @@ user_pref("extensions.update.enabled", false);
 user_pref("media.gmp-manager.updateEnabled", false);
 user_pref("network.captive-portal-service.enabled", false);
 user_pref("network.connectivity-service.enabled", false);
+user_pref("network.manage-offline-status", false);
 user_pref("network.proxy.type", 0);
 user_pref("services.settings.server", "data:,");
 user_pref("startup.homepage_welcome_url", "");

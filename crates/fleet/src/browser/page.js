@@ -102,6 +102,7 @@ function openWithFramework(client) {
     transport: setup.transport,
     sends_echoes: setup.sends_echoes,
     wait_s: setup.wait_s,
+    user_list: Boolean(setup.users),
     channels: new URLSearchParams(client.channels).getAll("channel"),
     onRequest: () => countRequest(client),
     onSubscribed: ifCurrent(() => {

@@ -1,5 +1,6 @@
 //! What a delivered message costs on the wire, part by part.
 
+use super::clients::counted;
 use super::link::of_clients;
 use crate::RunRecord;
 use pushlab_workload::plan::Http;
@@ -59,12 +60,12 @@ impl Breakdown {
 
 /// The parts of one run; `None` where nothing was delivered, or nobody counted.
 pub fn breakdown(run: &RunRecord) -> Option<Breakdown> {
-    breakdown_over(run, run.result.as_ref()?.bytes_load.deliveries)
+    breakdown_over(run, counted(run)?.bytes_load.deliveries)
 }
 
 /// The same for each of so many publications or deliveries.
 fn breakdown_over(run: &RunRecord, count: u64) -> Option<Breakdown> {
-    let bytes_load = run.result.as_ref()?.bytes_load;
+    let bytes_load = counted(run)?.bytes_load;
     let share = |bytes: u64| bytes as f64 / count as f64;
     let of = |uses: fn(&ByteUses) -> u64| share(uses(&bytes_load.down)) + share(uses(&bytes_load.up));
     // An older stored plan does not say it of the target.
@@ -171,14 +172,9 @@ pub fn bytes_per_publication(run: &RunRecord) -> Option<f64> {
     (sum > 0.0).then_some(sum)
 }
 
-/// All that the link carried per delivery, B.
-pub fn bytes_link(run: &RunRecord) -> Option<f64> {
-    Some(breakdown(run)?.link?.total)
-}
-
 /// HTTP heads and transport framing per delivery, both ways, bytes.
 pub fn transport_overhead(run: &RunRecord) -> Option<f64> {
-    let ClientBytes { deliveries, down, up, .. } = &run.result.as_ref()?.bytes_load;
+    let ClientBytes { deliveries, down, up, .. } = &counted(run)?.bytes_load;
     let parts = [down.heads, down.framing, up.heads, up.framing];
     (*deliveries > 0).then(|| parts.into_iter().map(|bytes| bytes as f64).sum::<f64>() / *deliveries as f64)
 }
@@ -213,7 +209,7 @@ mod tests {
         let found = breakdown(&run).unwrap();
         assert_eq!((found.payload, found.dialect, found.framing, found.http_heads), (75.0, 30.0, 10.0, 103.0));
         assert_eq!((found.tls, found.link, bytes_sum(&run)), (None, None, Some(218.0)));
-        assert_eq!((bytes_link(&run), bytes_unaccounted(&run)), (None, None));
+        assert_eq!(bytes_unaccounted(&run), None);
         assert_eq!(breakdown(&record(ClientBytes { deliveries: 0, ..ClientBytes::default() })), None);
         assert_eq!(breakdown(&RunRecord { result: None, ..run }), None);
     }

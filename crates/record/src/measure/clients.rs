@@ -140,7 +140,7 @@ fn publishers(run: &RunRecord) -> Option<u64> {
 }
 
 /// The result of clients whose bytes were counted: a browser's are its own.
-fn counted(run: &RunRecord) -> Option<&LoadResult> {
+pub(super) fn counted(run: &RunRecord) -> Option<&LoadResult> {
     let is_browser = run.plan.as_ref().is_some_and(|plan| plan.clients_in.is_browser());
     run.result.as_ref().filter(|_| !is_browser)
 }

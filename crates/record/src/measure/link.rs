@@ -46,6 +46,11 @@ pub fn link_packets_out(run: &RunRecord) -> Option<f64> {
     link_rate(run, |link| link.down.clients.packets)
 }
 
+/// All that the link carried per delivery, both ways, B; of a browser's clients too.
+pub fn bytes_link(run: &RunRecord) -> Option<f64> {
+    link_per_delivery(run, |link| link.bytes)
+}
+
 /// Packets per delivery, both ways.
 pub fn packets_per_delivery(run: &RunRecord) -> Option<f64> {
     link_per_delivery(run, |link| link.packets)
