@@ -46,7 +46,11 @@ final class Server(host: String, port: Int) extends DefaultPekkoHttpServerCompon
     names.map(name => source(channel(name))).reduceOption(_ merge _).getOrElse(Source.never)
 
   private def chunked(first: String, source: Source[ByteString, NotUsed], contentType: String): Result =
-    Ok.chunked(Source.single(ByteString(first)).concat(source)).as(contentType)
+    allowed(Ok.chunked(Source.single(ByteString(first)).concat(source)).as(contentType))
+
+  /** A page of another origin may read it, where that is asked for. */
+  private def allowed(result: Result): Result =
+    if (Server.isCrossOrigin) result.withHeaders("Access-Control-Allow-Origin" -> "*") else result
 
   private def websocket(names: Seq[String], target: Option[String]): WebSocket =
     WebSocket.accept[String, String] { _ =>
@@ -63,14 +67,20 @@ final class Server(host: String, port: Int) extends DefaultPekkoHttpServerCompon
       defaultActionBuilder(chunked("\n", all(names)(_.lines), "application/x-ndjson"))
     case POST(p"/publish" ? q"channel=$name") =>
       defaultActionBuilder.async(playBodyParsers.byteString) { request =>
-        channel(name).posts.offer(request.body.utf8String).map(_ => NoContent)(executionContext)
+        channel(name).posts.offer(request.body.utf8String).map(_ => allowed(NoContent))(executionContext)
       }
     case POST(p"/echo") =>
-      defaultActionBuilder(playBodyParsers.byteString)(request => Ok(request.body))
+      defaultActionBuilder(playBodyParsers.byteString)(request => allowed(Ok(request.body)))
+    // What a page wants to post as JSON its browser asks about first.
+    case OPTIONS(p"/$path*") if Server.isCrossOrigin =>
+      val rights = Seq("Access-Control-Allow-Headers" -> "content-type", "Access-Control-Max-Age" -> "7200")
+      defaultActionBuilder(allowed(NoContent).withHeaders(rights: _*))
   }
 }
 
 object Server extends App {
+  lazy val isCrossOrigin: Boolean = sys.env.contains("CROSS_ORIGIN")
+
   private val host = sys.env.getOrElse("HOST", "127.0.0.1")
   private val server = new Server(host, sys.env.getOrElse("PORT", "0").toInt).server
   println(s"""{"listening":"$host:${server.mainAddress.getPort}"}""")
