@@ -50,7 +50,7 @@ describe("the scorecard", () => {
     test(`${name}: no script runs and no style counts but those of the page`, async (t) => {
       const visitor = await Visitor.open(t, name, CARD);
       await visitor.find("heading", "Scorecard");
-      visitor.expectStops();
+      visitor.expectBlocks();
       assert.deepEqual(await visitor.page.evaluate(intrude), { sheet: "0px", attribute: "0px", script: "none" });
     });
 

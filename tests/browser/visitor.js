@@ -8,7 +8,7 @@ import { findByRole, textOf } from "./in-page.js";
 /** What browsers report of requests that failed, which is no fault of the page: a server that is away, a refusal. */
 const OF_THE_NETWORK =
   /Failed to load resource|net::ERR_|NetworkError|Cross-Origin|blocked by CORS policy|WebSocket connection to/;
-/** What browsers report when a page's policy stopped a script or a style. */
+/** What browsers report when a page's policy blocks a script or a style. */
 const OF_THE_POLICY = /^(exception: )?(Content-Security-Policy: |.* violates the following Content Security Policy)/;
 /** What Firefox reports of WebSockets whenever a page is left. Tests that wait for a connection see one that fails. */
 const OF_LEAVING = /^exception: (Firefox can’t establish a connection|The connection to wss?:.* was interrupted)/;
@@ -57,8 +57,8 @@ export class Visitor {
     this.#expected.push(OF_THE_NETWORK);
   }
 
-  /** From now on the page's policy may stop something; Firefox reports it a while after it did. */
-  expectStops() {
+  /** From now on the page's policy may block something; Firefox reports that with a delay. */
+  expectBlocks() {
     this.#expected.push(OF_THE_POLICY);
   }
 

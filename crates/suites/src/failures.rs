@@ -1,58 +1,101 @@
 //! What a failed suite's output says of its failures.
 
-/// Lines shown of each failed test, and of an output in which none is found.
-const LINES_MAX: usize = 80;
+use crate::schedule::End;
 
-/// The lines that name failed tests of Rust's harness, and what these printed; otherwise the last lines, where the other
-/// runners tell it. A suite of many executables may have failed long before its end.
-pub fn excerpt(output: &str) -> Vec<&str> {
+/// Lines shown of what one failed test or executable printed, and of the end of an output.
+const LINES_EACH: usize = 60;
+/// Lines shown of all of them.
+const LINES_MAX: usize = 400;
+
+/// The names of failed Rust tests and the end of what each printed, and the end of what an executable printed that failed
+/// without naming a test; a suite of many may have failed long before its end. Other runners report failures last, and a
+/// suite that was stopped shows there where it was.
+pub fn excerpt(output: &str, end: End) -> Vec<&str> {
     let lines: Vec<&str> = output.lines().collect();
-    let names = lines.iter().copied().filter(|line| is_failed(line));
-    let printed = lines.iter().enumerate().filter(|(_, line)| is_heading(line)).flat_map(|(at, _)| {
-        let block = &lines[at..];
-        let length = 1 + block[1..].iter().take_while(|line| !is_heading(line) && **line != "failures:").count();
-        block[..length.min(LINES_MAX)].iter().copied()
-    });
-    let found: Vec<&str> = names.chain(printed).collect();
-    if found.is_empty() { lines[lines.len().saturating_sub(LINES_MAX)..].to_vec() } else { found }
+    let (mut found, mut begin, mut has_named) = (Vec::new(), 0, false);
+    for (at, &line) in lines.iter().enumerate() {
+        if is_failed(line) {
+            has_named = true;
+            found.push(line);
+        } else if is_heading(line) {
+            let block = lines[at + 1..].split(|line| is_heading(line) || *line == "failures:").next();
+            found.push(line);
+            found.extend(last(block.unwrap_or_default()));
+        } else if line.starts_with(TITLE) && line.ends_with(" FAILED") {
+            found.extend(last(&lines[begin..=at]).iter().filter(|_| !has_named));
+        } else if line.starts_with(TITLE) {
+            (begin, has_named) = (at, false);
+        }
+    }
+    found.truncate(LINES_MAX);
+    if found.is_empty() || end != End::Failed {
+        found.extend(last(&lines));
+    }
+    found
 }
 
-/// `test NAME ... FAILED`, or what a suite's script says of an executable.
+/// What a suite's script puts before the name of an executable.
+const TITLE: &str = "== ";
+
 fn is_failed(line: &str) -> bool {
-    (line.starts_with("test ") || line.starts_with("== ")) && line.ends_with(" FAILED")
+    line.starts_with("test ") && line.ends_with(" ... FAILED")
 }
 
-/// `---- NAME stdout ----`, above what a failed test printed.
+/// Above what a failed test printed.
 fn is_heading(line: &str) -> bool {
     line.starts_with("---- ") && line.ends_with(" stdout ----")
+}
+
+fn last<'a, 'b>(lines: &'a [&'b str]) -> &'a [&'b str] {
+    &lines[lines.len().saturating_sub(LINES_EACH)..]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const PASSED: &str = "test fine ... ok\n";
+
     #[test]
     fn failures_in_the_middle_are_found() {
-        let passed = "test fine ... ok\n".repeat(200);
         let output = format!(
             "== lab it\ntest a::b ... FAILED\ntest fine ... ok\n\nfailures:\n\n---- a::b stdout ----\npanicked\n\n\
-             failures:\n    a::b\n\n== lab it FAILED\n{passed}"
+             failures:\n    a::b\n\n== lab it FAILED\n== wire it\n{}",
+            PASSED.repeat(200)
         );
-        let wanted = ["test a::b ... FAILED", "== lab it FAILED", "---- a::b stdout ----", "panicked", ""];
-        assert_eq!(excerpt(&output), wanted);
+        assert_eq!(excerpt(&output, End::Failed), ["test a::b ... FAILED", "---- a::b stdout ----", "panicked", ""]);
+        let stopped = excerpt(&output, End::TimedOut);
+        assert_eq!(
+            (stopped.len(), stopped.last()),
+            (4 + LINES_EACH, Some(&"test fine ... ok")),
+            "where it hung is shown"
+        );
     }
 
     #[test]
-    fn of_what_one_test_printed_not_too_much_is_shown() {
-        let output = format!("---- a stdout ----\n{}---- b stdout ----\nthere\n", "here\n".repeat(200));
-        let lines = excerpt(&output);
-        assert_eq!((lines.len(), lines.last()), (LINES_MAX + 2, Some(&"there")));
+    fn an_executable_that_ends_without_naming_a_test_shows_its_end() {
+        let output = format!(
+            "== a it\n{0}(signal: 6)\n== a it FAILED\n== b it\ntest x ... FAILED\n== b it FAILED\n== c it\n{0}",
+            PASSED.repeat(200)
+        );
+        let lines = excerpt(&output, End::Failed);
+        assert_eq!(lines.len(), LINES_EACH + 1);
+        assert_eq!(lines[LINES_EACH - 2..], ["(signal: 6)", "== a it FAILED", "test x ... FAILED"]);
+    }
+
+    #[test]
+    fn of_what_a_test_printed_the_end_is_shown() {
+        let noise = "here\n".repeat(200);
+        let output = format!("---- a stdout ----\n{noise}panicked\n---- b stdout ----\nthere\n");
+        let lines = excerpt(&output, End::Failed);
+        assert_eq!((lines.len(), lines[LINES_EACH], lines.last()), (LINES_EACH + 3, "panicked", Some(&"there")));
+        assert_eq!(excerpt(&output.repeat(20), End::Failed).len(), LINES_MAX);
     }
 
     #[test]
     fn other_runners_tell_it_at_the_end() {
         let output = format!("{}✖ failing tests:\n✖ one\n", "✔ fine\n".repeat(200));
-        let lines = excerpt(&output);
-        assert_eq!((lines.len(), lines.last()), (LINES_MAX, Some(&"✖ one")));
+        let lines = excerpt(&output, End::Failed);
+        assert_eq!((lines.len(), lines.last()), (LINES_EACH, Some(&"✖ one")));
     }
 }

@@ -173,7 +173,7 @@ fn announce(outcome: &Outcome) {
     if outcome.end != End::Passed {
         let output = std::fs::read(&outcome.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&output);
-        for line in failures::excerpt(&text) {
+        for line in failures::excerpt(&text, outcome.end) {
             println!("    {line}");
         }
         println!("    full log: {}", outcome.log.display());

@@ -323,7 +323,7 @@ fn check_browser(plan: &Plan) -> Result<(), BadPlan> {
     }
     let most = u64::from(plan.clients.min(MAX_PAGES));
     in_range("clients_in.pages", u64::from(plan.clients_in.pages), 1, most)?;
-    // A late acknowledgement is the network's doing.
+    // The link delays acknowledgements, not the browser.
     let Sockets { tls, http_version, ack_delay_ms, .. } = plan.sockets;
     let trust = plan.target.tls.as_ref().map(|tls| &tls.trust);
     let refusals = [
@@ -333,8 +333,7 @@ fn check_browser(plan: &Plan) -> Result<(), BadPlan> {
         ),
         (
             plan.sockets != Sockets { tls, http_version, ack_delay_ms, ..Sockets::default() },
-            "of its sockets, TLS, the version of HTTP and ack_delay_ms alone can be set: compare with a variant of native \
-             clients",
+            "of sockets, only tls, http_version and ack_delay_ms can be set: use a variant with native clients for the rest",
         ),
         (trust.is_none() && http_version == HttpVersion::Http2, "it speaks HTTP/2 over TLS alone: set sockets.tls"),
         (trust == Some(&Trust::System), "over TLS it takes the certificate of a subject that the lab starts, no other"),

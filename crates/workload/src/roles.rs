@@ -670,7 +670,7 @@ mod tests {
         }
         assert_eq!(refusal(Plan { clients: 3, ..within(4) }), "clients_in.pages is 4: it must be 1 to 3");
         let sockets = Sockets { nagle: true, ..Sockets::default() };
-        assert!(refusal(Plan { sockets, ..within(1) }).contains("of its sockets"));
+        assert!(refusal(Plan { sockets, ..within(1) }).contains("of sockets, only"));
         let bare = || Some(Speaks { dialect: Dialect::Bare, path: String::new(), how: String::new(), recording: None });
         let foreign = |page_scripts| Plan { speaks: bare(), page_scripts, ..within(1) };
         assert!(refusal(foreign(None)).contains("has no client for pages"));
@@ -687,11 +687,7 @@ mod tests {
         let sockets = trusting(Trust::System).sockets;
         assert!(refusal(Plan { sockets, ..within(1) }).contains("set sockets.tls"));
         let sockets = Sockets { ack_delay_ms: Some(200), ..Sockets::default() };
-        assert_eq!(
-            roles_of(&Plan { sockets, ..within(1) }).unwrap().loops,
-            1,
-            "late acknowledgements are the network's"
-        );
+        assert_eq!(roles_of(&Plan { sockets, ..within(1) }).unwrap().loops, 1, "the link delays acknowledgements");
     }
 
     #[test]

@@ -36,7 +36,7 @@ final class Channel(implicit materializer: Materializer) {
   lines.runWith(Sink.ignore)
 }
 
-final class Server(host: String, port: Int) extends DefaultPekkoHttpServerComponents {
+final class Server(host: String, port: Int, isCrossOrigin: Boolean) extends DefaultPekkoHttpServerComponents {
   override lazy val serverConfig: ServerConfig = ServerConfig(port = Some(port), address = host)
 
   private val channels = new ConcurrentHashMap[String, Channel]
@@ -48,9 +48,9 @@ final class Server(host: String, port: Int) extends DefaultPekkoHttpServerCompon
   private def chunked(first: String, source: Source[ByteString, NotUsed], contentType: String): Result =
     allowed(Ok.chunked(Source.single(ByteString(first)).concat(source)).as(contentType))
 
-  /** A page of another origin may read it, where that is asked for. */
+  /** Lets pages of other origins read it, if CROSS_ORIGIN is set. */
   private def allowed(result: Result): Result =
-    if (Server.isCrossOrigin) result.withHeaders("Access-Control-Allow-Origin" -> "*") else result
+    if (isCrossOrigin) result.withHeaders("Access-Control-Allow-Origin" -> "*") else result
 
   private def websocket(names: Seq[String], target: Option[String]): WebSocket =
     WebSocket.accept[String, String] { _ =>
@@ -71,17 +71,15 @@ final class Server(host: String, port: Int) extends DefaultPekkoHttpServerCompon
       }
     case POST(p"/echo") =>
       defaultActionBuilder(playBodyParsers.byteString)(request => allowed(Ok(request.body)))
-    // What a page wants to post as JSON its browser asks about first.
-    case OPTIONS(p"/$path*") if Server.isCrossOrigin =>
+    // Browsers send a preflight before a page of another origin posts JSON.
+    case OPTIONS(p"/$path*") if isCrossOrigin =>
       val rights = Seq("Access-Control-Allow-Headers" -> "content-type", "Access-Control-Max-Age" -> "7200")
       defaultActionBuilder(allowed(NoContent).withHeaders(rights: _*))
   }
 }
 
 object Server extends App {
-  lazy val isCrossOrigin: Boolean = sys.env.contains("CROSS_ORIGIN")
-
   private val host = sys.env.getOrElse("HOST", "127.0.0.1")
-  private val server = new Server(host, sys.env.getOrElse("PORT", "0").toInt).server
+  private val server = new Server(host, sys.env.getOrElse("PORT", "0").toInt, sys.env.contains("CROSS_ORIGIN")).server
   println(s"""{"listening":"$host:${server.mainAddress.getPort}"}""")
 }

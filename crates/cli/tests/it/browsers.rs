@@ -507,12 +507,12 @@ fn an_experiment_compares_a_browser_with_native_clients() {
 }
 
 #[test]
-fn pages_reach_the_server_through_a_network() {
+fn pages_behind_a_network_reach_the_server_through_it() {
     let place = Place::new("far-pages");
     let variant = |name: &str, kind: &str| format!("{{ name = \"{name}\", clients_in = {{ kind = \"{kind}\" }} }}");
     let variants = ["native", "chromium", "firefox"].map(|kind| variant(kind, kind)).join(", ");
     place.experiment(&[
-        ("transports", "[\"websocket\", \"sse\", \"polling\"]"),
+        ("transports", "[\"websocket\", \"polling\"]"),
         ("variants", &format!("[{variants}]")),
         ("networks", "[\"far\"]"),
         ("network.far", "{ down = { delay_ms = 60 }, up = { delay_ms = 40 } }"),
@@ -528,30 +528,33 @@ fn pages_reach_the_server_through_a_network() {
     let (report, code) = place.report(&["--quiet"]);
     assert_eq!(code, 0, "{report:#}");
     let runs = place.exported("test");
-    assert_eq!(runs.len(), 9);
+    assert_eq!(runs.len(), 6);
     for run in &runs {
         let cell = &run["cell"];
         let figure = |name: &str| run["figures"][name]["value"].as_f64();
-        let fastest = figure("latency_median").unwrap();
-        assert!(fastest >= 100.0, "{cell}: up and down take 100 ms, not {fastest}");
+        let median = figure("latency_median").unwrap();
+        assert!(median >= 100.0, "{cell}: up and down take 100 ms, not {median}");
         assert_eq!((run["counts"]["lost"].as_u64(), figure("subscribed")), (Some(0), Some(3.0)), "{cell}");
         // All of it went over the link, and as the clients'.
-        let whole = &run["document"]["network"]["whole"];
-        let payload = |way: &str, whose: &str| whole[way][whose]["payload_bytes"].as_u64().unwrap_or(0);
+        let link = &run["document"]["network"]["load"];
+        let payload = |way: &str, whose: &str| link[way][whose]["payload_bytes"].as_u64().unwrap();
+        let deliveries = run["document"]["result"]["bytes_load"]["deliveries"].as_u64().unwrap();
         let delivered = run["counts"]["delivered"].as_u64().unwrap();
-        assert!(payload("down", "clients") > 100 * delivered, "{cell}: {whole:#}");
+        // Some of what was published in the warm-up comes in the load phase: 45 a second, each at most 400 ms late.
+        assert!((delivered..=delivered + 18).contains(&deliveries), "{cell}: {deliveries} and {delivered}");
+        assert!(payload("down", "clients") > 100 * deliveries, "{cell}: {link:#}");
         assert_eq!((payload("up", "instruments"), payload("down", "instruments")), (0, 0), "{cell}");
         assert!(figure("bytes_link").unwrap() > 100.0 && figure("packets_per_delivery").unwrap() > 0.1, "{cell}");
         let is_native = cell["variant"] == "native";
         assert_eq!(figure("bytes_payload").is_some(), is_native, "{cell}: a browser does not tell what its bytes are");
     }
-    // A delivery takes the same packets, whoever reads them.
+    // A delivery takes as many bytes, whoever reads them.
     let bytes = |variant: &str| {
         let is_it = |run: &&Value| run["cell"]["variant"] == variant && run["cell"]["transport"] == "websocket";
         runs.iter().find(is_it).unwrap()["figures"]["bytes_link"]["value"].as_f64().unwrap()
     };
     for browser in ["chromium", "firefox"] {
         let ratio = bytes(browser) / bytes("native");
-        assert!((0.5..2.0).contains(&ratio), "{browser}: {ratio}");
+        assert!((0.8..1.25).contains(&ratio), "{browser}: {ratio}");
     }
 }

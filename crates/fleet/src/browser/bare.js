@@ -7,7 +7,8 @@ globalThis.framework = {
     const { transport, how, channels, publishes_to, sends_echoes, wait_s } = client;
     const base = client.target + client.path;
     const query = channels.map((channel) => `channel=${encodeURIComponent(channel)}`).join("&");
-    let after = "";
+    const { kept } = client;
+    kept.after ??= "";
     let isAsking = false;
 
     /** Without a cache: a browser makes requests of one address wait for each other, for the first may be kept. */
@@ -21,10 +22,10 @@ globalThis.framework = {
     const poll = async (holds) => {
       isAsking = true;
       try {
-        const cursor = after === "" ? "" : `&after=${after}${holds ? `&wait=${wait_s}` : ""}`;
+        const cursor = kept.after === "" ? "" : `&after=${kept.after}${holds ? `&wait=${wait_s}` : ""}`;
         const response = await get(`${base}/poll?${query}${cursor}`);
         const [next, ...messages] = await response.json();
-        after = next;
+        kept.after = next;
         messages.forEach(client.onData);
         client.onSubscribed();
         if (client.user_list && cursor !== "") await (await get(`${base}/users`)).text();

@@ -362,7 +362,7 @@ impl Clients {
     fn account_until(&mut self, until_ns: u64) {
         self.told.sort_by_key(|(at_ns, _)| *at_ns);
         let due = self.told.partition_point(|(at_ns, _)| *at_ns <= until_ns);
-        // Of what is not known yet nothing is in it.
+        // Until the phases are known, nothing is in one.
         let never = u64::MAX..u64::MAX;
         let (idle_ns, load_ns) = self.state.timeline().map_or((never.clone(), never), |timeline| {
             (timeline.idle_ns..timeline.warm_up_ns, timeline.load_ns..timeline.load_end_ns)
@@ -377,8 +377,8 @@ impl Clients {
                         data: data.as_bytes(),
                         now_ns: at_ns,
                     });
-                    // Nothing is published after the load phase, so what comes later comes in the drain.
-                    if at_ns >= load_ns.start {
+                    // Load and drain, as the link counts.
+                    if (load_ns.start..self.state.after_ns()).contains(&at_ns) {
                         self.recorder.part.bytes_load.deliveries += self.recorder.delivered_total - before;
                     }
                 }

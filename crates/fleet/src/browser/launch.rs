@@ -74,7 +74,8 @@ const CHROMIUM_OPTIONS: [&str; 19] = [
     "--password-store=basic",
 ];
 
-/// The same for Firefox, and a clock that is not made coarse: 1 ms is more than what is measured.
+/// The same for Firefox; a clock that is not made coarse, as 1 ms is more than what is measured; and requests even where
+/// there is no way to the internet, as behind an emulated network.
 const FIREFOX_PREFERENCES: &str = r#"user_pref("privacy.reduceTimerPrecision", false);
 user_pref("app.normandy.enabled", false);
 user_pref("app.update.disabledForTesting", true);

@@ -103,6 +103,7 @@ function openWithFramework(client) {
     sends_echoes: setup.sends_echoes,
     wait_s: setup.wait_s,
     user_list: Boolean(setup.users),
+    kept: (client.kept ??= {}),
     channels: new URLSearchParams(client.channels).getAll("channel"),
     onRequest: () => countRequest(client),
     onSubscribed: ifCurrent(() => {

@@ -60,7 +60,7 @@ impl Breakdown {
 
 /// The parts of one run; `None` where nothing was delivered, or nobody counted.
 pub fn breakdown(run: &RunRecord) -> Option<Breakdown> {
-    breakdown_over(run, counted(run)?.bytes_load.deliveries)
+    breakdown_over(run, run.result.as_ref()?.bytes_load.deliveries)
 }
 
 /// The same for each of so many publications or deliveries.

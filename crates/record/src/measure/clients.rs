@@ -98,8 +98,7 @@ pub fn empty_polls(run: &RunRecord) -> Option<f64> {
 /// Connections per second that clients opened in the load phase.
 pub fn connections_opened(run: &RunRecord) -> Option<f64> {
     // A browser does not tell, and only our server counts them.
-    let is_browser = run.plan.as_ref().is_some_and(|plan| plan.clients_in.is_browser());
-    if is_browser && run.counters.is_empty() {
+    if is_in_browser(run) && run.counters.is_empty() {
         return None;
     }
     per_load_second(run, |r| r.connections_opened)
@@ -139,10 +138,13 @@ fn publishers(run: &RunRecord) -> Option<u64> {
     })
 }
 
-/// The result of clients whose bytes were counted: a browser's are its own.
+/// The result of clients whose bytes were counted: those in a browser are not.
 pub(super) fn counted(run: &RunRecord) -> Option<&LoadResult> {
-    let is_browser = run.plan.as_ref().is_some_and(|plan| plan.clients_in.is_browser());
-    run.result.as_ref().filter(|_| !is_browser)
+    run.result.as_ref().filter(|_| !is_in_browser(run))
+}
+
+fn is_in_browser(run: &RunRecord) -> bool {
+    run.plan.as_ref().is_some_and(|plan| plan.clients_in.is_browser())
 }
 
 /// Bytes that clients received per delivery, transport framing, HTTP heads and TLS included: load and drain.

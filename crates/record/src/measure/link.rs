@@ -46,7 +46,7 @@ pub fn link_packets_out(run: &RunRecord) -> Option<f64> {
     link_rate(run, |link| link.down.clients.packets)
 }
 
-/// All that the link carried per delivery, both ways, B; of a browser's clients too.
+/// All that the link carried per delivery, both ways, B; known of clients in browsers too.
 pub fn bytes_link(run: &RunRecord) -> Option<f64> {
     link_per_delivery(run, |link| link.bytes)
 }
@@ -94,4 +94,38 @@ pub fn link_cpu(run: &RunRecord) -> Option<f64> {
     let (start, end) = run.phase_span(Phase::Load)?;
     let cpu_ns = run.network.as_ref().filter(|_| end > start)?.cpu_load_ns;
     Some(cpu_ns as f64 * 100.0 / end.saturating_sub(start) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NetworkRecord;
+    use crate::presets;
+    use pushlab_link::profile::Profile;
+    use pushlab_stats::histogram::Histogram;
+
+    #[test]
+    fn what_clients_sent_and_received_is_shared_out_over_the_deliveries() {
+        let mut run = RunRecord::blank(presets::load("bigestans-chat").cells().remove(0));
+        run.result.as_mut().unwrap().bytes_load.deliveries = 4;
+        assert_eq!((bytes_link(&run), packets_per_delivery(&run)), (None, None), "without a link nobody counts");
+        let mut load = Totals::default();
+        load.down.clients = Counts { packets: 8, bytes: 900, ..Counts::default() };
+        load.up.clients = Counts { packets: 4, bytes: 100, ack_packets: 2, ..Counts::default() };
+        load.up.instruments = Counts { packets: 50, bytes: 5_000, ..Counts::default() };
+        run.network = Some(NetworkRecord {
+            profile: Profile::find("local").unwrap().clone(),
+            whole: load,
+            load,
+            lateness: Histogram::new(),
+            core_wait_ms: None,
+            cpu_load_ns: 0,
+            capture: None,
+            problem: None,
+        });
+        assert_eq!((bytes_link(&run), packets_per_delivery(&run)), (Some(250.0), Some(3.0)));
+        assert_eq!(acks_per_delivery(&run), Some(0.5));
+        run.result.as_mut().unwrap().bytes_load.deliveries = 0;
+        assert_eq!(bytes_link(&run), None, "nothing was delivered");
+    }
 }
