@@ -7,9 +7,9 @@ const LINES_EACH: usize = 60;
 /// Lines shown of all of them.
 const LINES_MAX: usize = 400;
 
-/// The names of failed Rust tests and the end of what each printed, and the end of what an executable printed that failed
-/// without naming a test; a suite of many may have failed long before its end. Other runners report failures last, and a
-/// suite that was stopped shows there where it was.
+/// The names of failed Rust tests and the end of what each printed; of an executable that failed without naming a test,
+/// the end of its output. A suite of many executables may have failed long before its end. Otherwise the end of the whole
+/// output: other runners report failures there, and a stopped suite shows where it stopped.
 pub fn excerpt(output: &str, end: End) -> Vec<&str> {
     let lines: Vec<&str> = output.lines().collect();
     let (mut found, mut begin, mut has_named) = (Vec::new(), 0, false);
