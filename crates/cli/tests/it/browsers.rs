@@ -8,6 +8,7 @@ use pushlab_wire::transport::Transport;
 use pushlab_workload::plan::{
     ClientKind, ClientsIn, HttpVersion, Phase, Phases, Plan, Sockets, Speaks, Target, TlsTarget, Trust,
 };
+use pushlab_workload::result::LoadResult;
 use pushlab_workload::scenario::Scenario;
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::Value;
@@ -18,6 +19,13 @@ use std::time::{Duration, Instant};
 
 const BROWSERS: [ClientKind; 2] = [ClientKind::Chromium, ClientKind::Firefox];
 
+/// Measures again where nothing was posted: on a busy machine all of it may be after the load phase, half a second, and
+/// not count.
+fn until_posted(mut measure: impl FnMut() -> LoadResult, count: fn(&LoadResult) -> u64) -> LoadResult {
+    let mut again = std::iter::repeat_with(&mut measure).take(5);
+    again.find(|result| count(result) > 0).unwrap_or_else(measure)
+}
+
 fn within(kind: ClientKind, pages: u32) -> ClientsIn {
     ClientsIn::of(kind, pages)
 }
@@ -27,8 +35,12 @@ fn nothing_is_lost_over_any_transport_in_any_browser() {
     let served = Served::start(&[]);
     for kind in BROWSERS {
         for transport in Transport::ALL {
-            let clients_in = within(kind, 2);
-            let result = served.measure(transport, |plan| Plan { clients: 3, clients_in, receipts: false, ..plan });
+            let measure = || {
+                let clients_in = within(kind, 2);
+                served.measure(transport, |plan| Plan { clients: 3, clients_in, receipts: false, ..plan })
+            };
+            let posts: fn(&LoadResult) -> u64 = |result| result.requests_publishers;
+            let result = if transport.is_bidirectional() { measure() } else { until_posted(measure, posts) };
             assert_whole(&result, 10, 3, transport);
             assert_eq!(result.latency_own.count(), 10, "{kind:?} {transport}");
             assert_eq!((result.connect.count(), result.lateness.count()), (3, 10), "{kind:?} {transport}");
@@ -41,15 +53,7 @@ fn nothing_is_lost_over_any_transport_in_any_browser() {
                 let most = 3 * (500 / 20 + 1) + result.published;
                 assert!(result.requests <= most, "{kind:?}: {} of {most}", result.requests);
             }
-            let has_posted = result.requests_publishers > 0;
-            // Posts after the load phase do not count. On a busy machine all may be that late: the last is due 50 ms
-            // before its end.
-            let was_late = result.lateness.quantile(0.0).unwrap() > 25_000_000;
-            if transport.is_bidirectional() {
-                assert!(!has_posted, "{kind:?} {transport}");
-            } else {
-                assert!(has_posted || was_late, "{kind:?} {transport}: none posted");
-            }
+            assert_eq!(result.requests_publishers > 0, !transport.is_bidirectional(), "{kind:?} {transport}");
         }
         let scenario = Scenario::Echo { interval_ms: 100, payload_bytes: 60 };
         for transport in [Transport::WebSocket, Transport::Sse] {
@@ -120,15 +124,15 @@ fn pages_are_clients_by_a_frameworks_library_and_its_requests_count() {
     let served = Served::start(&[]);
     for kind in BROWSERS {
         let over = Transport::LongPolling;
-        let result =
-            served.measure(over, |plan| in_library(Plan { clients: 3, clients_in: within(kind, 2), ..plan }, 0));
+        let library = |plan| in_library(Plan { clients: 3, clients_in: within(kind, 2), ..plan }, 0);
+        let result = until_posted(|| served.measure(over, library), |result| result.requests);
         assert_whole(&result, 10, 3, over);
         assert_eq!((result.connect.count(), result.latency_own.count(), result.reconnects), (3, 10, 0), "{kind:?}");
-        // A page may be late, and post after the load phase.
         assert!((1..=12).contains(&result.requests), "{kind:?} {}", result.requests);
         assert_eq!(result.requests_publishers, 0, "one of three publishes, and whose request one is, is not known");
         let scenario = Scenario::Echo { interval_ms: 100, payload_bytes: 60 };
-        let result = served.measure(over, |plan| in_library(Plan { scenario, clients_in: within(kind, 1), ..plan }, 0));
+        let library = |plan| in_library(Plan { scenario: scenario.clone(), clients_in: within(kind, 1), ..plan }, 0);
+        let result = until_posted(|| served.measure(over, library), |result| result.requests);
         assert_whole(&result, 10, 1, over);
         assert!(result.requests > 0 && result.requests_publishers == result.requests, "{kind:?}: all publish");
     }
