@@ -150,9 +150,11 @@ export async function fillAuction(server) {
   await grace.register("grace");
   await long.register(LONG_NAME);
   await ada.register("ada");
-  const barometer = await grace.offer("Barometer", { description: "Aneroid", lasts_ms: 1500 });
+  // Long enough to be bid on, and to be taken at all by a house where an auction lasts a second at least.
+  const lasts_ms = 5000;
+  const barometer = await grace.offer("Barometer", { description: "Aneroid", lasts_ms });
   await long.bid(barometer, 1250);
-  const umbrella = await grace.offer("Broken umbrella", { lasts_ms: 1200 });
+  const umbrella = await grace.offer("Broken umbrella", { lasts_ms });
   const sextant = await grace.offer("Sextant", { description: SENTENCES.repeat(5).trim(), minimum_cents: 25_000 });
   const word = await long.offer(LONG_WORD, { description: LONG_WORD.repeat(3), minimum_cents: 999_999_999_900 });
   const clock = await long.offer(`${SENTENCES.slice(0, 100)}`, { description: "ساعة" });

@@ -15,6 +15,9 @@ import { fileURLToPath } from "node:url";
 export const BINARY =
   process.env.PUSHLAB ?? fileURLToPath(new URL("../../target/release/pushlab", import.meta.url));
 
+/** How long a server tries to listen on a given port: a connection of another test may have it. */
+const LISTENS_WITHIN_MS = 10_000;
+
 /** Waits until `condition` is true; `what` names it (or makes its name) when the deadline has passed. */
 export async function until(condition, what, within_ms = 20_000) {
   const deadline = performance.now() + within_ms;
@@ -48,6 +51,8 @@ export class Server {
   #process;
   #log = "";
   #agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+  /** Where it listens. */
+  port;
   /** The certificate in PEM format, where it speaks TLS. */
   ca;
   /** What a console asks for. */
@@ -55,12 +60,21 @@ export class Server {
 
   /** Starts one on a free port (or on `port`) and ends it after the test `t`. `pushlab console` is started alike. */
   static async start(t, options = [], port = 0, command = "serve") {
+    const args = [command, "--listen", `127.0.0.1:${port}`, "--json", ...options];
+    const deadline = performance.now() + LISTENS_WITHIN_MS;
+    for (;;) {
+      const server = await Server.#launch(t, args);
+      if (server.port !== undefined) return server;
+      const isTaken = port !== 0 && server.#log.includes("Address already in use");
+      if (!isTaken || performance.now() > deadline) assert.fail(`the server did not start; it logged: ${server.#log}`);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
+
+  /** Starts the process; one that ends at once has no port. */
+  static async #launch(t, args) {
     const server = new Server();
-    server.#process = spawn(
-      BINARY,
-      [command, "--listen", `127.0.0.1:${port}`, "--json", ...options],
-      { stdio: ["ignore", "pipe", "pipe"] },
-    );
+    server.#process = spawn(BINARY, args, { stdio: ["ignore", "pipe", "pipe"] });
     const child = server.#process;
     child.on("error", (error) => {
       server.#log += `${BINARY}: ${error.message}`;
@@ -75,7 +89,10 @@ export class Server {
       () => lines.length > 0 || !server.isRunning,
       () => `the server says where it listens; it logged: ${server.#log}`,
     );
-    assert.ok(lines.length > 0, `the server did not start; it logged: ${server.#log}`);
+    if (lines.length === 0) {
+      if (child.pid !== undefined) await until(() => child.stderr.readableEnded, "the server has said why it ended");
+      return server;
+    }
     const { listening, token } = JSON.parse(lines[0]);
     server.port = Number(listening.split(":").at(-1));
     server.token = token;
@@ -191,6 +208,8 @@ export class TcpProxy {
   #sockets = new Set();
   #passing = true;
   #budget_bytes = Number.POSITIVE_INFINITY;
+  /** The port of the server; another one may take its place. */
+  target;
   /** Paths whose answers never reach the client, as behind a proxy that collects them whole: a RegExp, or null. */
   held = null;
   /** Paths that it answers itself, with 403, as one does that lets no WebSocket through: a RegExp, or null. */
@@ -200,7 +219,8 @@ export class TcpProxy {
 
   static async start(t, target, pages) {
     const proxy = new TcpProxy();
-    proxy.#listener = net.createServer((client) => proxy.#accept(client, target, pages));
+    proxy.target = target;
+    proxy.#listener = net.createServer((client) => proxy.#accept(client, pages));
     proxy.#listener.listen(0, "127.0.0.1");
     await once(proxy.#listener, "listening");
     t.after(() => {
@@ -234,13 +254,13 @@ export class TcpProxy {
     this.#budget_bytes = Number.POSITIVE_INFINITY;
   }
 
-  #accept(client, target, pages) {
+  #accept(client, pages) {
     this.#keep(client);
     if (!this.#passing) return client.destroy();
     client.once("data", (first) => {
       if (isOf(this.refused, first)) return client.end(REFUSAL);
       const isPage = first.toString("latin1").startsWith("GET /page ");
-      const server = net.connect(isPage ? pages : target, "127.0.0.1");
+      const server = net.connect(isPage ? pages : this.target, "127.0.0.1");
       this.#keep(server);
       server.write(first);
       client.pipe(server);

@@ -185,7 +185,8 @@ for (const client of [...CLIENTS, ...HTTP2_CLIENTS, ...COMPRESSED_CLIENTS]) {
       proxy.cut();
       await subscriber.ended();
       await server.kill();
-      const successor = await Server.start(t, [...CORES, ...(client.options ?? []), ...options], server.port);
+      const successor = await Server.start(t, [...CORES, ...(client.options ?? []), ...options]);
+      proxy.target = successor.port;
       proxy.restore();
       await subscriber.connect();
       await until(() => subscriber.frames.length > 0, "the first frame of the new epoch");

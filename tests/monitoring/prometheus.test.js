@@ -67,6 +67,38 @@ async function freePort() {
   return port;
 }
 
+/** How often another port is tried when somebody else was faster. */
+const MAX_TRIES = 5;
+
+/** Starts Prometheus on the configuration in a folder; it is ready. */
+async function startPrometheus(t, folder) {
+  for (let tries = 1; ; tries += 1) {
+    const address = `127.0.0.1:${await freePort()}`;
+    const options = [
+      "--config.file=prometheus.yml",
+      `--storage.tsdb.path=${join(folder, "data")}`,
+      `--web.listen-address=${address}`,
+      "--log.level=warn",
+    ];
+    const started = start(t, "prometheus", options, folder);
+    const { child, lines } = started;
+    const isReady = () =>
+      fetch(`http://${address}/-/ready`).then(
+        (answer) => answer.ok,
+        () => false,
+      );
+    try {
+      await started.until(isReady, "Prometheus is ready");
+      return { started, address };
+    } catch (error) {
+      const hasEnded = child.pid !== undefined && child.exitCode !== null;
+      if (!hasEnded || tries === MAX_TRIES) throw error;
+      await until(() => child.stderr.readableEnded, "Prometheus has said why it ended");
+      if (!lines.some((line) => line.includes("address already in use"))) throw error;
+    }
+  }
+}
+
 function promtool(options, input) {
   const { status, stdout, stderr, error } = spawnSync("promtool", options, {
     input,
@@ -132,16 +164,13 @@ before(async (t) => {
     config = config.replace(`["${shipped}"]`, `["${here}"]`);
   }
   writeFileSync(join(folder, "prometheus.yml"), config);
-  const address = `127.0.0.1:${await freePort()}`;
-  const options = [
-    "--config.file=prometheus.yml",
-    `--storage.tsdb.path=${join(folder, "data")}`,
-    `--web.listen-address=${address}`,
-    "--log.level=warn",
-  ];
-  prometheus = start(t, "prometheus", options, folder);
-  // These run in order: the folder is removed once nothing writes to it.
-  t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
+  let address;
+  try {
+    ({ started: prometheus, address } = await startPrometheus(t, folder));
+  } finally {
+    // These run in order: the folder is removed once nothing writes to it.
+    t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
+  }
   api = async (path, parameters = {}) => {
     const answer = await fetch(
       `http://${address}/api/v1/${path}?${new URLSearchParams(parameters)}`,
@@ -150,12 +179,6 @@ before(async (t) => {
     assert.equal(status, "success", `${path} ${JSON.stringify(parameters)}: ${error}`);
     return data;
   };
-  const isReady = () =>
-    fetch(`http://${address}/-/ready`).then(
-      (answer) => answer.ok,
-      () => false,
-    );
-  await prometheus.until(isReady, "Prometheus is ready");
 });
 
 test("the shipped configuration is right", () => {

@@ -143,9 +143,9 @@ mod tests {
         // The kernel begins to note a moment later.
         let deadline = clock() + 10_000_000_000;
         loop {
-            accepted.write_all(b"second").unwrap();
             let begun = clock();
-            crate::clock::sleep_until(begun + 20_000_000);
+            accepted.write_all(b"second").unwrap();
+            crate::clock::sleep_until(clock() + 20_000_000);
             let (size, waited) = read();
             let Some(waited) = waited else {
                 assert!(clock() < deadline, "the kernel notes nothing");
@@ -159,10 +159,10 @@ mod tests {
         accepted.write_all(b"thi").unwrap();
         let begun = clock();
         crate::clock::sleep_until(begun + 20_000_000);
+        let begun = clock();
         accepted.write_all(b"rd").unwrap();
-        let written = clock();
         let (size, waited) = read();
-        let longest = clock() - written + 10_000_000;
+        let longest = clock() - begun + 10_000_000;
         assert!(size == 5 && waited.unwrap() < longest, "{waited:?} of {longest}");
         drop(accepted);
         assert_eq!(read().0, 0);

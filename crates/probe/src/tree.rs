@@ -103,7 +103,10 @@ mod tests {
         let parents = HashSet::from([std::process::id()]);
         let mut buffer = Vec::new();
         let mut by_list = Vec::new();
-        TreeWatch::new().children(&parents, &mut buffer, |pid| by_list.push(pid)).unwrap();
+        // While the list of one thread is read, a child may pass to it from another that ends.
+        for _ in 0..10 {
+            TreeWatch::new().children(&parents, &mut buffer, |pid| by_list.push(pid)).unwrap();
+        }
         let mut by_parent = Vec::new();
         children_by_parent(&parents, &mut buffer, |pid| by_parent.push(pid)).unwrap();
         child.kill().unwrap();

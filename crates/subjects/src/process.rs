@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// How often a process is looked at while it is awaited.
 const WATCH: Duration = Duration::from_millis(5);
 /// What passes at most between the end of a process's output and its own.
-const ENDED_WITHIN: Duration = Duration::from_millis(500);
+const ENDED_WITHIN: Duration = Duration::from_secs(2);
 /// Time for what was killed to be gone.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
 
@@ -165,11 +165,12 @@ pub fn describe(status: ExitStatus) -> String {
 mod tests {
     use super::*;
     use std::io::{BufRead as _, BufReader};
+    use std::process::Stdio;
 
     #[test]
     fn one_that_closes_its_output_first_is_waited_for() {
         let mut command = Command::new("sh");
-        command.args(["-c", "exec >&-; sleep 0.1; exit 7"]).stdout(std::process::Stdio::piped());
+        command.args(["-c", "exec >&-; sleep 0.1; exit 7"]).stdout(Stdio::piped());
         let mut process = Process::start(&mut command, &[]).unwrap();
         let mut output = process.child().stdout.take().unwrap();
         std::io::Read::read_to_end(&mut output, &mut Vec::new()).unwrap();
@@ -178,7 +179,6 @@ mod tests {
             "ended with exit code 7 before it was done; its last output: no room"
         );
     }
-    use std::process::Stdio;
 
     /// A child that leaves a process with another parent, session and process group, and tells its number.
     fn start(daemon: &str, group: Option<ControlGroup>, mark: String) -> (Process, u32) {

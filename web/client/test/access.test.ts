@@ -64,7 +64,7 @@ test("where there is no other before a token expires, there is one at once after
   timeout: 60_000,
 }, async () => {
   const server = await guarded(1);
-  const first = token("ada", 3);
+  const first = token("ada", 6);
   const end = expiry(first);
   const all = ALL.map((transport) => {
     const getToken = async () => (Date.now() < end ? first : token("ada", 600));
@@ -81,7 +81,7 @@ test("where there is no other before a token expires, there is one at once after
 
 test("a WebSocket that is refused without a word takes another token", async () => {
   const server = await guarded(1);
-  const first = token("ada", 2);
+  const first = token("ada", 5);
   const others = ["wrong", token("ada", -10), token("ada", 600)];
   const getToken = () => (Date.now() < expiry(first) ? first : (others.shift() ?? ""));
   const subscriber = member(server, { transport: "websocket", getToken });

@@ -9,6 +9,9 @@ import { onTestFinished } from "vitest";
 const BINARY =
   process.env.PUSHLAB ?? fileURLToPath(new URL("../../../target/release/pushlab", import.meta.url));
 
+/** For so many milliseconds a server tries to listen on a given port: a connection of another test may have it. */
+const LISTENS_WITHIN = 10_000;
+
 /** Waits until `condition` gives something; `what` says what did not happen when the deadline has passed. */
 export async function until<T>(
   condition: () => T | Promise<T>,
@@ -40,6 +43,19 @@ export class Server {
 
   /** Starts one on a free port, or on `port`, and ends it after the test. */
   static async start(options: string[] = [], port = 0): Promise<Server> {
+    const deadline = performance.now() + LISTENS_WITHIN;
+    for (;;) {
+      const server = await Server.#launch(options, port);
+      if (server.port !== 0) return server;
+      const isTaken = port !== 0 && server.#log.includes("Address already in use");
+      if (!isTaken || performance.now() > deadline)
+        throw new Error(`the server did not start: ${server.#log}`);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
+
+  /** Starts the process; one that ends at once has port 0. */
+  static async #launch(options: string[], port: number): Promise<Server> {
     const args = ["serve", "--listen", `127.0.0.1:${port}`, "--json", ...options];
     // The demos publish too, so cursors could not be foreseen; and some clients are pages of another origin.
     const env = { ...process.env, PUSHLAB_NO_PAGES: "true", PUSHLAB_ALLOW_ORIGIN: "*" };
@@ -60,8 +76,9 @@ export class Server {
       () => first !== "" || child.exitCode !== null || child.pid === undefined,
       () => `the server says where it listens; it logged: ${server.#log}`,
     );
-    if (first === "") throw new Error(`the server did not start: ${server.#log}`);
-    server.port = Number(JSON.parse(first).listening.split(":").at(-1));
+    if (first !== "") server.port = Number(JSON.parse(first).listening.split(":").at(-1));
+    else if (child.pid !== undefined)
+      await until(() => child.stderr.readableEnded, "the server has said why it ended");
     return server;
   }
 

@@ -16,7 +16,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -61,8 +61,14 @@ fn start(folder: &Folder, address: SocketAddr, settings: &str) -> Process {
     process
 }
 
+/// An address that stays free for a while: its port is below those that the kernel gives out.
 fn free() -> SocketAddr {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let ports = std::iter::repeat_with(|| {
+        20_000 + (std::process::id() as u16).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000
+    });
+    let mut addresses = ports.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    addresses.find(|address| TcpListener::bind(address).is_ok()).unwrap()
 }
 
 #[test]

@@ -108,7 +108,7 @@ fn an_experiment_from_a_page_is_watched_and_becomes_a_result() {
     let place = Place::new("console");
     let console = Served::console(&place, &[]);
     assert_eq!(console.get("/api/about")["can_run"], true);
-    one_run(&place, 3500);
+    one_run(&place, 7000);
     let cursor = console.get("/api/live")["cursor"].as_str().unwrap().to_owned();
     assert_eq!(console.start(&place).0, 202);
     let (status, body) = console.start(&place);

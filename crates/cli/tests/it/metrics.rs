@@ -89,7 +89,7 @@ pub fn is_in(families: &Families, phase: &str) -> bool {
 #[test]
 fn a_running_campaign_is_shown_and_its_figures_move() {
     let place = Place::new("metrics");
-    let mut lab = Watched::campaign(&place, 4000);
+    let mut lab = Watched::campaign(&place, 8000);
     let early = lab.scrape_until("the load", |page| is_in(page, "load"));
     assert_eq!(early["pushlab_lab_phase"].samples.iter().map(|(_, value)| value).sum::<f64>(), 1.0, "one-hot");
     assert_eq!((value(&early, "pushlab_lab_runs_planned"), value(&early, "pushlab_lab_runs_done")), (1.0, 0.0));

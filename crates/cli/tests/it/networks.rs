@@ -127,7 +127,7 @@ fn tls_is_accounted_for_too() {
 
 #[test]
 fn what_a_network_is_like_shows_in_the_figures() {
-    let place = Place::new("slow");
+    let place = Place::new("slow-link");
     small(&place, &[("networks", "[\"local\", \"far\"]"), ("transports", "[\"sse\"]"), ("network.far", FAR)]);
     let (report, code) = place.report(&["--quiet"]);
     assert_eq!(code, 0, "{report:#}");

@@ -144,12 +144,8 @@ fn a_server_that_cannot_be_reached_is_told_before_anything_runs() {
     let (_server, port) = Foreign::start(&certificate, &key);
     let (_presents_authority, wrong) =
         Foreign::start(&authority, &place.path("authority-key.pem").display().to_string());
-    let closed = {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.local_addr().unwrap().port()
-    };
     for (url, reason) in [
-        (format!("http://127.0.0.1:{closed}"), "Connection refused"),
+        ("http://127.0.0.1:1".to_owned(), "Connection refused"),
         ("http://no-such-host.invalid".to_owned(), "cannot find no-such-host.invalid"),
         (format!("https://localhost:{port}/live"), "name the PEM file of its authority in SSL_CERT_FILE"),
     ] {
@@ -162,8 +158,7 @@ fn a_server_that_cannot_be_reached_is_told_before_anything_runs() {
     let said = String::from_utf8_lossy(&refused.stderr);
     assert!(said.contains("presents the certificate of an authority itself"), "{said}");
     // Beside one that answers it is left out, with the reason.
-    let subjects = format!("[\"pushlab\", \"gone=http://127.0.0.1:{closed}\"]");
-    place.experiment(&[("subjects", &subjects), ("transports", "[\"sse\"]")]);
+    place.experiment(&[("subjects", "[\"pushlab\", \"gone=http://127.0.0.1:1\"]"), ("transports", "[\"sse\"]")]);
     let output = place.run(&["run", "experiment.toml", "--json"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.contains("gone") && said.contains("Connection refused"), "{said}");

@@ -93,7 +93,7 @@ fn messages_below_the_minimum_are_left_as_they_are() {
 #[test]
 fn an_agreement_that_may_not_be_ends_the_connection() {
     let server = NativeServer::compressing("permessage-deflate; server_no_context_takeover; window=huge");
-    let phases = Phases { connect_ms: 200, warm_up_ms: 0, idle_ms: 0, load_ms: 10, drain_ms: 10, after_ms: 0 };
+    let phases = Phases { connect_ms: 2_000, warm_up_ms: 0, idle_ms: 0, load_ms: 10, drain_ms: 10, after_ms: 0 };
     let plan = Plan { phases, ..compressed(server.address, Transport::WebSocket) };
     let outcome = pushlab_fleet::Threads::run(&plan, None, &mut |_| ());
     let said = outcome.map_or_else(|error| error.to_string(), |result| format!("{:?}", result.errors));

@@ -150,7 +150,7 @@ fn what_is_lost_is_given_up_and_it_goes_on() {
         let server = NativeServer::start(None);
         server.lose(3);
         let base = plan(server.address, transport, 3, fan_out(1));
-        let phases = Phases { warm_up_ms: 0, load_ms: 2_000, drain_ms: 100, ..base.phases.clone() };
+        let phases = Phases { warm_up_ms: 0, load_ms: 2_000, drain_ms: 1_000, ..base.phases.clone() };
         let result = run(&Plan { phases, ..base });
         assert!(result.published > 1, "{transport}: {}", result.published);
         assert_eq!((result.expected, result.lost), (result.published * 3, 3), "{transport} {:?}", result.errors);

@@ -80,6 +80,7 @@ fn marked_receipts_split_the_latency_as_they_were_put_in() {
 fn the_table_of_deliveries_has_the_first_ten_thousand() {
     let faults = Faults { receipt_ns: Some(0), ..Faults::default() };
     let (result, _) = run_feed(faults, |plan| Plan {
+        loops: 1,
         clients: 40,
         receipts: true,
         scenario: Scenario::Feed {

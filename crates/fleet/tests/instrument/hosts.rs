@@ -9,7 +9,7 @@ use pushlab_wire::transport::Transport;
 use pushlab_wire::websocket::Role;
 use pushlab_workload::plan::{HttpVersion, Phases, Plan, ProberPath, Sockets};
 use pushlab_workload::scenario::{FeedBy, Scenario};
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpListener};
 
 const CHAT: Scenario =
     Scenario::Chat { interval_ms: 100, payload_bytes: 71, payload_bytes_max: None, publishers: None, in_bursts: false };
@@ -93,7 +93,7 @@ fn what_the_missing_do_not_receive_is_lost() {
     let scenario =
         Scenario::Feed { interval_us: 20_000, payload_bytes: 71, by: FeedBy::BackEnd, upstream_interval_ms: None };
     let base = in_browsers(&server, Transport::Sse, 8, scenario);
-    let phases = Phases { drain_ms: 200, ..base.phases.clone() };
+    let phases = Phases { drain_ms: 1_000, ..base.phases.clone() };
     let plan = Plan { backend_listen: Some(back_end), phases, ..base };
     let result = Threads::run(&plan, Some(listener), &mut |_| ()).unwrap();
     let counts = (result.unsubscribed, result.published, result.expected, result.delivered, result.lost);
@@ -194,11 +194,8 @@ fn websockets_do_not_count() {
 
 #[test]
 fn a_server_that_refuses_everybody_still_fails_the_run() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let target = listener.local_addr().unwrap();
-    drop(listener);
-    let base = plan(target, Transport::Sse, 10, Scenario::Idle);
-    let phases = Phases { connect_ms: 300, ..base.phases.clone() };
+    let base = plan((Ipv4Addr::LOCALHOST, 1).into(), Transport::Sse, 10, Scenario::Idle);
+    let phases = Phases { connect_ms: 1_000, ..base.phases.clone() };
     let error = Threads::run(&Plan { sockets: ONE_BROWSER, phases, ..base }, None, &mut |_| ()).unwrap_err();
-    assert!(error.to_string().ends_with("; 0 of 10 clients were subscribed after 300 ms"), "{error}");
+    assert!(error.to_string().ends_with("; 0 of 10 clients were subscribed after 1000 ms"), "{error}");
 }

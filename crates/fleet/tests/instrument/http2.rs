@@ -279,7 +279,7 @@ fn streams_beyond_what_the_server_allows_wait_for_their_turn() {
 fn a_server_without_http2_is_told_apart() {
     let server = crate::native_server::NativeServer::start(None);
     let short = |plan: Plan| {
-        let phases = Phases { connect_ms: 300, load_ms: 10, warm_up_ms: 0, ..plan.phases.clone() };
+        let phases = Phases { connect_ms: 2_000, load_ms: 10, warm_up_ms: 0, ..plan.phases.clone() };
         Plan { phases, ..plan }
     };
     let idle = |address| short(over_http2(plan(address, Transport::Sse, 2, Scenario::Idle), 2));

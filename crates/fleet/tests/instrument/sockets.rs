@@ -290,7 +290,7 @@ fn the_back_end_listens_where_it_is_told_to() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let base = plan(
-        free_port(),
+        SocketAddr::from(([127, 0, 0, 1], 1)),
         Transport::WebSocket,
         2,
         Scenario::Feed { interval_us: 5_000, payload_bytes: 50, by: FeedBy::BackEnd, upstream_interval_ms: None },
@@ -313,8 +313,4 @@ fn the_back_end_listens_where_it_is_told_to() {
         "it waits there for somebody who says more: {error}"
     );
     drop(subject);
-}
-
-fn free_port() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }

@@ -191,7 +191,7 @@ fn a_token_comes_by_every_way_that_browsers_have() {
 #[test]
 fn a_token_expires_in_the_middle_of_a_connection() {
     let (server, _) = start(RULES);
-    let fields = format!("Host: h\r\n{}", bearer(&token("ada", 3)));
+    let fields = format!("Host: h\r\n{}", bearer(&token("ada", 5)));
     let clients = PUSHED.map(|kind| (kind, Client::resume_with(server.address(), kind, "channel=ada:a", "", &fields)));
     for (kind, mut client) in clients {
         let frames: Vec<Frame> = std::iter::from_fn(|| client.next()).collect();
@@ -203,10 +203,10 @@ fn a_token_expires_in_the_middle_of_a_connection() {
         assert!(has_ended, "{kind:?} {frames:?} {:?}", client.close_code);
     }
     // The held poll ends with the token, with what there was.
-    let poll = ask(&server, "GET /poll?channel=ada:a&wait=30", &bearer(&token("ada", 2)), "");
+    let poll = ask(&server, "GET /poll?channel=ada:a&wait=30", &bearer(&token("ada", 4)), "");
     assert_eq!((poll.status, poll.body.starts_with("[[\"cursor\"")), (200, true), "{}", poll.body);
-    let fields = format!("Host: h\r\n{}", bearer(&token("ada", 3)));
-    let has_expired_by = now_s() + 4;
+    let fields = format!("Host: h\r\n{}", bearer(&token("ada", 5)));
+    let has_expired_by = now_s() + 6;
     let mut socket = Client::resume_with(server.address(), Kind::WebSocket, "channel=ada:a", "", &fields);
     until("it is told", || matches!(socket.next(), Some(Frame::TokenExpires(_))));
     for (bad, code) in [

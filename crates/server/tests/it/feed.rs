@@ -75,8 +75,8 @@ fn a_back_end_that_fails_is_tried_again() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let server = Subject::start(1, |c| {
         c.feed = feed(listener.local_addr().unwrap());
-        c.limits.head_timeout = Duration::from_millis(300);
-        c.limits.heartbeat = Duration::from_millis(300);
+        c.limits.head_timeout = Duration::from_secs(1);
+        c.limits.heartbeat = Duration::from_secs(1);
     });
     let mut client = Client::open(server.address(), Kind::Sse, "channel=a");
     let silent = listener.accept().unwrap();

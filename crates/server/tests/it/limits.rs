@@ -230,7 +230,7 @@ fn the_time_of_a_request() {
 
 #[test]
 fn the_time_between_requests() {
-    let server = start(|l| l.idle_timeout = SHORT);
+    let server = start(|l| l.idle_timeout = Duration::from_secs(1));
     let mut http = Http::connect(server.address());
     for _ in 0..3 {
         assert_eq!(http.get("/healthz").status, 200);

@@ -384,7 +384,7 @@ fn garbage_ends_its_connection_and_nothing_else() {
 /// The time for a handshake is the time for a request, however it trickles in.
 #[test]
 fn handshakes_that_stop_half_way_are_ended() {
-    let server = start(1, |c| c.limits.head_timeout = SHORT);
+    let server = start(1, |c| c.limits.head_timeout = Duration::from_secs(1));
     let mut hello = Vec::new();
     let mut tls = ClientConnection::new(identity().client.clone(), "localhost".try_into().unwrap()).unwrap();
     tls.write_tls(&mut hello).unwrap();

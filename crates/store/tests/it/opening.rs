@@ -162,7 +162,7 @@ fn child_that_opens() {
 
 #[test]
 fn whoever_only_reads_makes_and_changes_nothing() {
-    let place = Place::new("read-only");
+    let place = Place::new("only-read");
     assert!(Store::open_to_read(&place.path()).is_err() && !place.path().exists());
     let mut store = Store::open(&place.path()).unwrap();
     let id = store.create_campaign(&new_campaign("kept")).unwrap();

@@ -199,7 +199,7 @@ fn large_answers_arrive_whole_side_by_side() {
 /// It may wait for the peer's window as long as any answer for its peer.
 #[test]
 fn an_answer_waits_for_its_window() {
-    let (server, _) = start(1, false, |c| c.limits.take_timeout = Duration::from_millis(300));
+    let (server, _) = start(1, false, |c| c.limits.take_timeout = Duration::from_secs(1));
     let mut raw = Raw::connect(&server, &[(INITIAL_WINDOW_SIZE, 0)]);
     let mut is_taken = |stream, window: u32| {
         let ask = raw.get(stream, "/large?bytes=70000");
