@@ -1,5 +1,5 @@
 """Two one-sided tests of whether one way of hosting the load measures what another does: ratios within each repeat, on the
-log scale. As a program: whether two and four workers measure what one does."""
+log scale. As a program: whether four workers measure what one does."""
 
 import json
 import math
@@ -18,7 +18,7 @@ MARGINS = {
     "latency_last": 1.10,
 }
 CONFIDENCE = 0.95
-# The same, of a difference beyond the margin: there are a dozen rows, of which none is to be different by chance.
+# The same, of a difference beyond the margin: there are several rows, of which none is to be different by chance.
 CONFIDENCE_DIFFERENT = 0.99
 # What takes a run out of the figures.
 VOID = {"generator-saturated", "long-turns", "lateness", "subject-restarted", "link-late"}
@@ -72,10 +72,10 @@ def main():
             found[run["cell"]["variant"], run["repeat"]] = values
     print(f"{'metric':<22} {'workers':<8} {'ratio to one worker':<28} {'margin':<8} blocks")
     is_equivalent = True
-    for metric in MARGINS:
-        for variant in ("two", "four"):
-            pairs = [(values, found.get(("one", repeat), {})) for (name, repeat), values in found.items() if name == variant]
-            is_equivalent &= judge(metric, variant, pairs) == "equivalent"
+    # Two publications a second are too few for a 99th percentile.
+    for metric in (metric for metric in MARGINS if metric != "latency_p99"):
+        pairs = [(values, found.get(("one", repeat), {})) for (name, repeat), values in found.items() if name == "four"]
+        is_equivalent &= judge(metric, "four", pairs) == "equivalent"
     sys.exit(0 if is_equivalent else 1)
 
 
