@@ -38,6 +38,9 @@ pub struct Finding {
     pub experiment: Option<String>,
     /// The assertion that is as strong as the claim.
     pub that: Option<String>,
+    /// Only loads as long as the study's judge it: it is about what a backlog does, which grows while a load lasts.
+    #[serde(default)]
+    pub full_length: bool,
     /// Why there is none.
     pub unjudged: Option<String>,
     /// What the study's own data say where they disagree; slips and misprints.

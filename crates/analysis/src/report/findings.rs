@@ -5,6 +5,7 @@ use super::run_values::RunValues;
 use super::samples::{self, SeriesRuns, Source};
 use pushlab_experiment::Experiment;
 use pushlab_experiment::assertion::Assertion;
+use pushlab_experiment::cell::Cell;
 use pushlab_experiment::findings::{By, Finding};
 use pushlab_experiment::studies::Study;
 use pushlab_report::{Agreement, Judged, Origin};
@@ -22,9 +23,44 @@ pub struct JudgedFinding {
     pub of_period: Vec<Judged>,
 }
 
+/// What was measured, to judge findings by.
+#[derive(Debug, Clone, Copy)]
+pub struct Measured<'a> {
+    /// Of each series what has most repeats, however short its loads are.
+    pub any_length: &'a [RunValues],
+    /// The same of what has loads as long as the study's.
+    pub full_length: &'a [RunValues],
+}
+
 /// Judges all that a study found, by what was measured of these experiments and by what the study printed.
 pub fn findings(
     study: &Study,
+    experiments: &[Experiment],
+    measured: Measured<'_>,
+    printed: &[RunValues],
+    seed: u64,
+) -> Vec<JudgedFinding> {
+    let inventory = study.inventory().findings;
+    let (full_length, others) = inventory.iter().cloned().partition(|finding| finding.full_length);
+    // A profile may have variants that its experiment has not: other conditions than what a finding is about.
+    let is_of = |experiment: &Experiment, cell: &Cell| {
+        let has = |name: &String| experiment.variants.iter().any(|variant| variant.name == *name);
+        experiment.name == cell.experiment && cell.variant.as_ref().is_none_or(has)
+    };
+    let judge = |findings, runs: &[RunValues]| {
+        let is_known = |run: &&RunValues| experiments.iter().any(|experiment| is_of(experiment, &run.cell));
+        let known: Vec<RunValues> = runs.iter().filter(is_known).cloned().collect();
+        judged_by(findings, experiments, &known, printed, seed)
+    };
+    let mut all = judge(others, measured.any_length);
+    all.extend(judge(full_length, measured.full_length));
+    let place = |one: &JudgedFinding| inventory.iter().position(|finding| finding.id == one.finding.id);
+    all.sort_by_key(place);
+    all
+}
+
+fn judged_by(
+    findings: Vec<Finding>,
     experiments: &[Experiment],
     measured: &[RunValues],
     printed: &[RunValues],
@@ -48,7 +84,7 @@ pub fn findings(
         let (judged, of_period) = judge(&finding).unwrap_or_default();
         JudgedFinding { finding, judged, of_period }
     };
-    study.inventory().findings.into_iter().map(of).collect()
+    findings.into_iter().map(of).collect()
 }
 
 /// Subjects that are servers of the studies' time, the subject that is the same kind of server today, and the transport
@@ -96,11 +132,12 @@ fn whose(judged: &Judged) -> Whose {
     }
 }
 
-/// The tables of a page on a study, in Markdown: what was judged, by whose figures, and what was not, with the reason.
+/// The tables of a page on a study, in Markdown: what it found and what it had expected, each judged by everybody's figures,
+/// and what was not judged, with the reason.
 pub fn documented(findings: &[JudgedFinding]) -> String {
-    let mut judged = String::from(
-        "| what the study says | where | published data | period server | today's server | Pushlab |\n|---|---|---|---|---|---|\n",
-    );
+    const HEAD: &str = "| what the study says | where | published data | period server | today's server | Pushlab |\n\
+                        |---|---|---|---|---|---|\n";
+    let [mut found, mut expected] = [HEAD, HEAD].map(String::from);
     let mut unjudged = String::from("| what the study says | where | why it is not judged |\n|---|---|---|\n");
     let mut tally = Tally::default();
     for one in findings {
@@ -113,12 +150,19 @@ pub fn documented(findings: &[JudgedFinding]) -> String {
                 let columns = [Whose::Published, Whose::PeriodServer, Whose::TodaysServer, Whose::Ours];
                 tally.count(&one.judged);
                 let cells = columns.map(|column| cell(one, column)).join(" | ");
-                judged.push_str(&format!("| {} | {} | {cells} |\n", told(finding), in_cell(&finding.place)));
+                let (rows, text) = match finding.by {
+                    By::Hypothesis => (&mut expected, said(finding)),
+                    _ => (&mut found, told(finding)),
+                };
+                rows.push_str(&format!("| {text} | {} | {cells} |\n", in_cell(&finding.place)));
             }
         }
     }
     let counts = format!("{} of {} statements are judged. {tally}\n", tally.judged, findings.len());
-    let mut out = format!("{counts}\n{judged}");
+    let mut out = format!("{counts}\n{found}");
+    if expected != HEAD {
+        out.push_str(&format!("\n### What it expected\n\n{expected}"));
+    }
     if findings.iter().any(|one| one.finding.unjudged.is_some()) {
         out.push_str(&format!("\n### Not judged\n\n{unjudged}"));
     }
@@ -165,12 +209,17 @@ impl fmt::Display for Tally {
     }
 }
 
-/// The claim, what it is if no finding, how strongly it is made, and what is to be said of it.
+/// What is said, and what it is if no finding.
 fn told(finding: &Finding) -> String {
-    let mut text = in_cell(&finding.claim);
-    if finding.by != By::Finding {
-        text = format!("*{}:* {text}", finding.by.heading());
+    match finding.by {
+        By::Finding => said(finding),
+        by => format!("*{}:* {}", by.heading(), said(finding)),
     }
+}
+
+/// The claim, where it applies, and what is to be said of it.
+fn said(finding: &Finding) -> String {
+    let mut text = in_cell(&finding.claim);
     if let Some(on) = &finding.on {
         text.push_str(&format!(" ({})", in_cell(on)));
     }
@@ -213,8 +262,11 @@ fn in_cell(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::presets;
-    use pushlab_experiment::cell::Cell;
     use pushlab_experiment::studies;
+
+    fn of_any_length(runs: &[RunValues]) -> Measured<'_> {
+        Measured { any_length: runs, full_length: &[] }
+    }
 
     #[test]
     fn every_finding_stands_in_one_table_with_what_each_server_says() {
@@ -238,7 +290,7 @@ mod tests {
             })
             .collect();
         let study = studies::find("tangen-2015").unwrap();
-        let all = findings(study, &[experiment], &measured, &[], 1);
+        let all = findings(study, &[experiment], of_any_length(&measured), &[], 1);
         assert_eq!(all.len(), study.inventory().findings.len());
         let wanted = "cpu(sse) < cpu(websocket) under load";
         let of = |one: &&JudgedFinding| {
@@ -254,6 +306,37 @@ mod tests {
             let cells = line.replace("\\|", "").matches('|').count();
             cells == 7 || cells == 4
         }));
+    }
+
+    /// A backlog grows while a load lasts: short loads say nothing about how far.
+    #[test]
+    fn what_is_about_a_backlog_is_judged_by_loads_of_the_full_length() {
+        let experiment = presets::load("tangen-broadcast", None).unwrap();
+        let loaded = |transport: &str, repeat: u32, memory: f64| {
+            let is_wanted = |cell: &&Cell| {
+                (cell.subject.as_str(), cell.transport.name(), cell.clients) == ("node-2014", transport, 500)
+            };
+            let cell = experiment.cells().iter().find(is_wanted).unwrap().clone();
+            let figures = [("memory_loaded".to_owned(), memory + f64::from(repeat))].into();
+            RunValues { repeat, figures, ..RunValues::planned(cell) }
+        };
+        let runs = |websocket: f64| -> Vec<RunValues> {
+            (1..=5)
+                .flat_map(|repeat| [loaded("websocket", repeat, websocket), loaded("long-polling", repeat, 70.0)])
+                .collect()
+        };
+        let [short, long] = [runs(90.0), runs(1_200.0)];
+        let study = studies::find("tangen-2015").unwrap();
+        let on_the_period_server = |measured: Measured<'_>| {
+            let all = findings(study, std::slice::from_ref(&experiment), measured, &[], 1);
+            assert!(
+                all.iter().map(|one| &one.finding.id).eq(study.inventory().findings.iter().map(|finding| &finding.id))
+            );
+            let one = all.iter().find(|one| one.finding.id == "broadcast-memory-10-times-websocket").unwrap();
+            cell(one, Whose::PeriodServer)
+        };
+        assert_eq!(on_the_period_server(of_any_length(&short)), "–");
+        assert_eq!(on_the_period_server(Measured { any_length: &short, full_length: &long }), "confirmed");
     }
 
     /// Frameworks are named by the study; what was measured of them as they were then stands in a column of its own.
@@ -281,7 +364,7 @@ mod tests {
         .flat_map(runs)
         .collect();
         let study = studies::find("johannessen-2014").unwrap();
-        let all = findings(study, &[experiment], &measured, &[], 1);
+        let all = findings(study, &[experiment], of_any_length(&measured), &[], 1);
         let cells = |that: &str| {
             let one = all.iter().find(|one| one.finding.that.as_deref() == Some(that)).unwrap();
             [Whose::Published, Whose::PeriodServer, Whose::TodaysServer, Whose::Ours].map(|column| cell(one, column))

@@ -31,7 +31,7 @@ pub mod wording;
 pub use build::{Asked, build};
 pub use compare::{COMPARED_METRICS, CompareError, Contender, compare};
 pub use expectations::unanswerable;
-pub use findings::{JudgedFinding, documented, findings};
+pub use findings::{JudgedFinding, Measured, documented, findings};
 pub use reasons::in_words;
 pub use results::{KnownSubject, ResultRuns};
 pub use run_values::RunValues;

@@ -1,25 +1,28 @@
 //! The tables of findings in docs/studies are made of the inventories, the published data and the runs in `runs`.
 
 use crate::{is_as, place};
-use pushlab_analysis::report::{RunValues, documented, findings};
+use pushlab_analysis::report::{Measured, RunValues, documented, findings};
 use pushlab_experiment::cell::Cell;
 use pushlab_experiment::studies::STUDIES;
 use pushlab_experiment::{Experiment, presets};
 use pushlab_lab::{archive, experiments};
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::PathBuf;
 
 const BEGIN: &str = "<!-- findings -->\n";
 const END: &str = "<!-- end of findings -->\n";
 
-/// The figures in `runs`. Where several files have a series, those of the file with the most repeats of it: a short run and
-/// a long one are no repeats of each other.
-fn measured() -> Result<Vec<RunValues>, Box<dyn Error>> {
+/// The figures of those files in `runs` whose names are wanted. Where several have a series, those of the file with the most
+/// repeats of each point: a short run and a long one are no repeats of each other.
+fn measured(is_wanted: impl Fn(&str) -> bool) -> Result<Vec<RunValues>, Box<dyn Error>> {
     let entries: Result<Vec<_>, _> = fs::read_dir(place("runs"))?.collect();
     let mut files: Vec<PathBuf> = entries?.into_iter().map(|entry| entry.path()).collect();
-    files.retain(|path| path.extension().is_some_and(|ending| ending == "csv"));
+    files.retain(|path| {
+        path.file_name().and_then(OsStr::to_str).is_some_and(|name| name.ends_with(".csv") && is_wanted(name))
+    });
     files.sort();
     let mut chosen: BTreeMap<String, Vec<RunValues>> = BTreeMap::new();
     for path in files {
@@ -28,7 +31,6 @@ fn measured() -> Result<Vec<RunValues>, Box<dyn Error>> {
             own.entry(series_of(&run.cell)).or_default().push(run);
         }
         for (series, runs) in own {
-            let repeats = |runs: &[RunValues]| runs.iter().map(|run| run.repeat).max();
             let known = chosen.entry(series).or_default();
             if repeats(&runs) > repeats(known) {
                 *known = runs;
@@ -36,6 +38,15 @@ fn measured() -> Result<Vec<RunValues>, Box<dyn Error>> {
         }
     }
     Ok(chosen.into_values().flatten().collect())
+}
+
+/// The runs of that point of a series which has fewest.
+fn repeats(runs: &[RunValues]) -> usize {
+    let mut points: BTreeMap<String, usize> = BTreeMap::new();
+    for run in runs {
+        *points.entry(format!("{:?}", run.cell)).or_default() += 1;
+    }
+    points.into_values().min().unwrap_or(0)
 }
 
 /// What one line of a chart shows, as a text.
@@ -46,7 +57,9 @@ fn series_of(cell: &Cell) -> String {
 
 #[test]
 fn every_study_has_a_page_with_its_findings_as_they_are_judged() {
-    let measured = measured().unwrap();
+    let any_length = measured(|_| true).unwrap();
+    let full_length = measured(|name| !name.ends_with("-quick.csv") && !name.ends_with("-short.csv")).unwrap();
+    let measured = Measured { any_length: &any_length, full_length: &full_length };
     let all: Vec<Experiment> =
         presets::PRESETS.iter().map(|(name, _)| experiments::load(name, None).unwrap()).collect();
     for study in &STUDIES {
@@ -54,7 +67,7 @@ fn every_study_has_a_page_with_its_findings_as_they_are_judged() {
         let text = fs::read_to_string(place(&path)).unwrap_or_else(|error| panic!("{path}: {error}"));
         let (before, rest) = text.split_once(BEGIN).unwrap_or_else(|| panic!("{path} has no line {BEGIN}"));
         let (_, after) = rest.split_once(END).unwrap_or_else(|| panic!("{path} has no line {END}"));
-        let judged = findings(study, &all, &measured, &archive::published(study).unwrap(), 1);
+        let judged = findings(study, &all, measured, &archive::published(study).unwrap(), 1);
         is_as(&path, &format!("{before}{BEGIN}\n{}\n{END}{after}", documented(&judged))).unwrap();
     }
 }
