@@ -47,29 +47,39 @@ pub fn mark_of_a_child() -> String {
 }
 
 /// Kills every process that has this [`CHILD_MARK`]: what a child has started and sent out of its process group. One
-/// that forks meanwhile is found by the next look.
+/// that forks meanwhile, or that is just running another program, is found by a later look.
 pub fn kill_marked(mark: &str) {
-    const LOOKS_MAX: usize = 8;
+    const LOOKS_MAX: usize = 100;
+    const REST: Duration = Duration::from_millis(5);
     for _ in 0..LOOKS_MAX {
-        if kill_marked_once(mark) == 0 {
-            return;
+        match kill_marked_once(mark) {
+            (0, 0) => return,
+            (0, _) => std::thread::sleep(REST),
+            _ => {}
         }
     }
 }
 
-fn kill_marked_once(mark: &str) -> usize {
-    let mut found = 0;
+/// How many processes had the mark, and how many may have it and do not show it yet.
+fn kill_marked_once(mark: &str) -> (usize, usize) {
+    let (mut found, mut unknown) = (0, 0);
     let line = format!("{CHILD_MARK}={mark}");
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-        let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+        let read = |name| fs::read(entry.path().join(name));
+        let environment = read("environ").unwrap_or_default();
         if environment.split(|&byte| byte == 0).any(|variable| variable == line.as_bytes()) {
             // It may have ended since.
             let _ = process::send(pid, Signal::KILL);
             found += 1;
+        } else if environment.is_empty() {
+            // While a program is being loaded, its process has neither environment nor arguments. The kernel's own, which
+            // never have any, have no program.
+            let has_program = fs::read_link(entry.path().join("exe")).is_ok();
+            unknown += usize::from(has_program && read("cmdline").is_ok_and(|words| words.is_empty()));
         }
     }
-    found
+    (found, unknown)
 }
 
 /// The control group for the child with this mark; `None` where this process may make none.
