@@ -82,8 +82,10 @@ mod tests {
         assert!(descends_from_any(child.id(), &own));
         child.kill().unwrap();
         child.wait().unwrap();
-        // Not the port of before: somebody else may have it by now, and a child that another test starts holds it until it
-        // runs its program.
+        // Somebody else may have the port by now, and a child that another test starts holds it until it runs its program;
+        // this process does not.
+        drop(listener);
+        assert!(!listeners(port).is_ok_and(|found| found.contains(&std::process::id())));
         assert!(matches!(listeners(1), Err(ListenersError::Nobody(1))));
     }
 

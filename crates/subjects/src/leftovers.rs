@@ -47,7 +47,7 @@ pub fn mark_of_a_child() -> String {
 }
 
 /// Kills every process that has this [`CHILD_MARK`]: what a child has started and sent out of its process group. One
-/// that forks meanwhile, or that is just running another program, is found by a later look.
+/// that forks meanwhile, or whose program is just being loaded, is found by a later look.
 pub fn kill_marked(mark: &str) {
     const LOOKS_MAX: usize = 100;
     const REST: Duration = Duration::from_millis(5);
