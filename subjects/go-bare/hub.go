@@ -1,22 +1,30 @@
 package main
 
 import (
+	"fmt"
+	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/gorilla/websocket"
 	"github.com/lxzan/gws"
 )
 
+// historyMax is how many publications are kept for those who poll, whatever their channels.
+const historyMax = 1000
+
 // publication is one message, encoded at most once for each framing.
 type publication struct {
 	size        int
+	number      uint64
 	prepared    func() *websocket.PreparedMessage
 	broadcaster *gws.Broadcaster
 	event       func() []byte
+	reply       func() []byte
 }
 
 func newPublication(data []byte) *publication {
-	return &publication{
+	p := &publication{
 		size: len(data),
 		prepared: sync.OnceValue(func() *websocket.PreparedMessage {
 			// A text message of known bytes can always be prepared.
@@ -28,6 +36,8 @@ func newPublication(data []byte) *publication {
 			return append(append([]byte("data: "), data...), "\n\n"...)
 		}),
 	}
+	p.reply = sync.OnceValue(func() []byte { return fmt.Appendf(nil, "[%d,%s]", p.number, data) })
+	return p
 }
 
 type subscriber interface{ deliver(*publication) }
@@ -36,6 +46,14 @@ type subscriber interface{ deliver(*publication) }
 type hub struct {
 	mutex    sync.Mutex
 	channels map[string]map[subscriber]struct{}
+	// count is the number of the newest publication; the one numbered n is at (n-1) % historyMax.
+	count   uint64
+	history [historyMax]kept
+}
+
+type kept struct {
+	channel string
+	data    []byte
 }
 
 // join holds publications back while open answers the client, so none is missed from then on.
@@ -46,13 +64,17 @@ func (h *hub) join(names []string, open func() (subscriber, error)) (subscriber,
 	if err != nil {
 		return nil, err
 	}
+	h.add(names, s)
+	return s, nil
+}
+
+func (h *hub) add(names []string, s subscriber) {
 	for _, name := range names {
 		if h.channels[name] == nil {
 			h.channels[name] = map[subscriber]struct{}{}
 		}
 		h.channels[name][s] = struct{}{}
 	}
-	return s, nil
 }
 
 func (h *hub) leave(names []string, s subscriber) {
@@ -68,9 +90,30 @@ func (h *hub) publish(name string, data []byte) {
 	defer p.broadcaster.Close()
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
+	h.history[h.count%historyMax] = kept{name, data}
+	h.count++
+	p.number = h.count
 	for s := range h.channels[name] {
 		s.deliver(p)
 	}
+}
+
+// missed is the reply to who has seen everything up to after. If it says nothing, it is nil, and s joins instead.
+func (h *hub) missed(names []string, after uint64, s subscriber) []byte {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	reply := strconv.AppendUint([]byte("["), h.count, 10)
+	head := len(reply)
+	for n := max(after, h.count-min(h.count, historyMax)); n < h.count; n++ {
+		if k := h.history[n%historyMax]; slices.Contains(names, k.channel) {
+			reply = append(append(reply, ','), k.data...)
+		}
+	}
+	if s != nil && len(reply) == head {
+		h.add(names, s)
+		return nil
+	}
+	return append(reply, ']')
 }
 
 // queue is what a client has not been sent yet. Who publishes waits while it is full, until the client is gone.
@@ -87,5 +130,15 @@ func (q *queue) deliver(p *publication) {
 	select {
 	case q.send <- p:
 	case <-q.gone:
+	}
+}
+
+// heldPoll is answered with the first publication that comes, and has no use for others.
+type heldPoll chan *publication
+
+func (c heldPoll) deliver(p *publication) {
+	select {
+	case c <- p:
+	default:
 	}
 }

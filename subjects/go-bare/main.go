@@ -1,10 +1,11 @@
-// Two WebSocket libraries and net/http's event streams on one port.
+// Two WebSocket libraries, event streams and long polls by net/http, on one port.
 package main
 
 import (
 	"encoding/json"
 	"io"
 	"log"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -162,6 +163,45 @@ func sse(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+func poll(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	channels := query["channel"]
+	wait, _ := strconv.Atoi(query.Get("wait"))
+	after, err := strconv.ParseUint(query.Get("after"), 10, 64)
+	if err != nil {
+		// Who does not say what it has seen asks only where the end is.
+		after, wait = math.MaxUint64, 0
+	}
+	var reply []byte
+	if wait > 0 {
+		reply = held(r, channels, after, time.Duration(wait)*time.Second)
+	}
+	if reply == nil {
+		reply = clients.missed(channels, after, nil)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(reply)))
+	_, _ = w.Write(reply)
+}
+
+// held is the reply as soon as there is something to say, or nil after that time, or when the client is gone.
+func held(r *http.Request, channels []string, after uint64, wait time.Duration) []byte {
+	client := make(heldPoll, 1)
+	if reply := clients.missed(channels, after, client); reply != nil {
+		return reply
+	}
+	defer clients.leave(channels, client)
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case p := <-client:
+		return p.reply()
+	case <-timer.C:
+	case <-r.Context().Done():
+	}
+	return nil
+}
+
 func publish(w http.ResponseWriter, r *http.Request) {
 	data, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -183,6 +223,7 @@ func main() {
 	http.HandleFunc("GET /ws-gws", gwsChannels)
 	http.HandleFunc("GET /ws-gws/echo", gwsEcho)
 	http.HandleFunc("GET /sse", sse)
+	http.HandleFunc("GET /poll", poll)
 	http.HandleFunc("POST /publish", publish)
 	http.HandleFunc("POST /echo", echo)
 	listener, err := net.Listen("tcp", net.JoinHostPort(os.Getenv("HOST"), os.Getenv("PORT")))

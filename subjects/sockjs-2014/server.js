@@ -38,6 +38,7 @@ function broadcast(channel, text) {
 var server = http.createServer()
 // Otherwise a connection on which nothing is sent for two minutes ends.
 server.timeout = 0
+if (env.NODELAY) server.on('connection', function (socket) { socket.setNoDelay(true) })
 service.installHandlers(server)
 server.listen(Number(env.PORT || 0), env.HOST || '127.0.0.1', 4096, function () {
   var at = server.address()

@@ -1,4 +1,4 @@
-//! Axum with its own WebSockets; event streams are bodies, encoded once for all who get them.
+//! Axum with its own WebSockets; event streams and long polls are bodies, encoded once for all who get them.
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -10,59 +10,149 @@ use axum::routing::{get, post};
 use axum::serve::ListenerExt;
 use futures_util::stream::SplitSink;
 use futures_util::{SinkExt as _, StreamExt as _};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::convert::Infallible;
 use std::env;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
 /// Read buffer of a WebSocket, bytes: each read fills all of it with zeros first, and 128 KiB are the default.
 const READ_BUFFER_SIZE: usize = 4096;
 
-/// Subscribers of one channel. Who is gone is taken out by the next publication.
+/// Publications that are kept for those who poll, of all channels together.
+const HISTORY_MAX: usize = 1000;
+
+/// Subscribers of one channel. Who is gone is taken out by the next publication, a poll at once.
 #[derive(Default)]
 struct Subscribers {
     texts: Vec<UnboundedSender<Utf8Bytes>>,
     events: Vec<UnboundedSender<Bytes>>,
+    polls: HashSet<u64>,
+}
+
+#[derive(Default)]
+struct Shared {
+    channels: HashMap<String, Subscribers>,
+    /// Number of the newest publication, which is the last of `history`.
+    count: u64,
+    history: VecDeque<(String, String)>,
+    /// Who is held, by a number, as a poll may wait for several channels.
+    polls: HashMap<u64, oneshot::Sender<Bytes>>,
+    polls_so_far: u64,
 }
 
 #[derive(Clone, Default)]
-struct Hub(Arc<Mutex<HashMap<String, Subscribers>>>);
+struct Hub(Arc<Mutex<Shared>>);
 
 impl Hub {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Subscribers>> {
+    fn lock(&self) -> MutexGuard<'_, Shared> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn publish(&self, channel: &str, data: &Utf8Bytes) {
-        let mut channels = self.lock();
+        let mut shared = self.lock();
+        let Shared { channels, count, history, polls, .. } = &mut *shared;
+        *count += 1;
+        if history.len() == HISTORY_MAX {
+            history.pop_front();
+        }
+        // A copy, as what a frame brought shares the buffer that its connection reads into.
+        history.push_back((channel.to_owned(), data.as_str().to_owned()));
         let Some(subscribers) = channels.get_mut(channel) else { return };
         subscribers.texts.retain(|send| send.send(data.clone()).is_ok());
         if !subscribers.events.is_empty() {
             let event = Bytes::from(format!("data: {data}\n\n"));
             subscribers.events.retain(|send| send.send(event.clone()).is_ok());
         }
+        if !subscribers.polls.is_empty() {
+            let reply = Bytes::from(format!("[{count},{data}]"));
+            for send in subscribers.polls.drain().filter_map(|number| polls.remove(&number)) {
+                send.send(reply.clone()).ok();
+            }
+        }
     }
 
     fn texts(&self, names: &[String]) -> UnboundedReceiver<Utf8Bytes> {
         let (send, receive) = unbounded_channel();
-        let mut channels = self.lock();
+        let mut shared = self.lock();
         for name in names {
-            channels.entry(name.clone()).or_default().texts.push(send.clone());
+            shared.channels.entry(name.clone()).or_default().texts.push(send.clone());
         }
         receive
     }
 
     fn events(&self, names: &[String]) -> UnboundedReceiver<Bytes> {
         let (send, receive) = unbounded_channel();
-        let mut channels = self.lock();
+        let mut shared = self.lock();
         for name in names {
-            channels.entry(name.clone()).or_default().events.push(send.clone());
+            shared.channels.entry(name.clone()).or_default().events.push(send.clone());
         }
         receive
+    }
+
+    /// The reply to who has seen everything up to `after`.
+    fn missed(&self, names: &[String], after: u64) -> Bytes {
+        self.lock().missed(names, after).1
+    }
+
+    /// That reply, if it says something. If not, the poll joins those who wait, before anything else is published.
+    fn hold<'a>(&'a self, names: &'a [String], after: u64) -> Result<Bytes, Held<'a>> {
+        let mut shared = self.lock();
+        if let (true, reply) = shared.missed(names, after) {
+            return Ok(reply);
+        }
+        let (send, next) = oneshot::channel();
+        let number = shared.polls_so_far;
+        shared.polls_so_far += 1;
+        shared.polls.insert(number, send);
+        for name in names {
+            shared.channels.entry(name.clone()).or_default().polls.insert(number);
+        }
+        Err(Held { hub: self, names, number, next })
+    }
+}
+
+impl Shared {
+    /// Whether there is anything new after that number, and the reply.
+    fn missed(&self, names: &[String], after: u64) -> (bool, Bytes) {
+        let new = usize::try_from(self.count.saturating_sub(after)).unwrap_or(usize::MAX);
+        let mut reply = format!("[{}", self.count);
+        let head = reply.len();
+        for (channel, data) in self.history.range(self.history.len().saturating_sub(new)..) {
+            if names.contains(channel) {
+                reply.push(',');
+                reply.push_str(data);
+            }
+        }
+        let is_new = reply.len() > head;
+        reply.push(']');
+        (is_new, reply.into())
+    }
+}
+
+/// A poll that waits. Axum drops it with its request when the client is gone.
+struct Held<'a> {
+    hub: &'a Hub,
+    names: &'a [String],
+    number: u64,
+    next: oneshot::Receiver<Bytes>,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let mut shared = self.hub.lock();
+        shared.polls.remove(&self.number);
+        for name in self.names {
+            if let Some(subscribers) = shared.channels.get_mut(name) {
+                subscribers.polls.remove(&self.number);
+            }
+        }
     }
 }
 
@@ -70,6 +160,10 @@ type Pairs = Query<Vec<(String, String)>>;
 
 fn channels(query: &Pairs) -> Vec<String> {
     query.iter().filter(|(key, _)| key == "channel").map(|(_, value)| value.clone()).collect()
+}
+
+fn number(query: &Pairs, name: &str) -> Option<u64> {
+    query.iter().find(|(key, _)| key == name).and_then(|(_, value)| value.parse().ok())
 }
 
 fn target(query: &Pairs) -> String {
@@ -130,6 +224,22 @@ async fn sse(State(hub): State<Hub>, query: Pairs) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")], body)
 }
 
+async fn poll(State(hub): State<Hub>, query: Pairs) -> impl IntoResponse {
+    let names = channels(&query);
+    let reply = match (number(&query, "after"), number(&query, "wait")) {
+        (Some(after), Some(wait)) => match hub.hold(&names, after) {
+            Ok(reply) => reply,
+            Err(mut held) => match timeout(Duration::from_secs(wait), &mut held.next).await {
+                Ok(Ok(reply)) => reply,
+                _ => hub.missed(&names, after),
+            },
+        },
+        // Who does not say what it has seen asks only where the end is.
+        (after, _) => hub.missed(&names, after.unwrap_or(u64::MAX)),
+    };
+    ([(header::CONTENT_TYPE, "application/json")], reply)
+}
+
 async fn publish(State(hub): State<Hub>, query: Pairs, data: String) -> StatusCode {
     hub.publish(&target(&query), &data.into());
     StatusCode::NO_CONTENT
@@ -145,6 +255,7 @@ async fn main() -> io::Result<()> {
         .route("/ws", get(websocket))
         .route("/ws/echo", get(websocket_echo))
         .route("/sse", get(sse))
+        .route("/poll", get(poll))
         .route("/publish", post(publish))
         .route("/echo", post(echo))
         .with_state(Hub::default());

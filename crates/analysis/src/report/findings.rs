@@ -115,6 +115,9 @@ fn by_period(measured: &[RunValues]) -> (Vec<RunValues>, Vec<RunValues>) {
     (period, today)
 }
 
+/// What a cell holds where there are no figures to judge by.
+const NO_VERDICT: &str = "–";
+
 /// Whose figures a column of the table has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whose {
@@ -148,8 +151,9 @@ pub fn documented(findings: &[JudgedFinding]) -> String {
             }
             None => {
                 let columns = [Whose::Published, Whose::PeriodServer, Whose::TodaysServer, Whose::Ours];
-                tally.count(&one.judged);
-                let cells = columns.map(|column| cell(one, column)).join(" | ");
+                let cells = columns.map(|column| cell(one, column));
+                tally.count(&one.judged, cells.iter().any(|cell| cell != NO_VERDICT));
+                let cells = cells.join(" | ");
                 let (rows, text) = match finding.by {
                     By::Hypothesis => (&mut expected, said(finding)),
                     _ => (&mut found, told(finding)),
@@ -158,7 +162,7 @@ pub fn documented(findings: &[JudgedFinding]) -> String {
             }
         }
     }
-    let counts = format!("{} of {} statements are judged. {tally}\n", tally.judged, findings.len());
+    let counts = format!("{} of {} statements have an assertion. {tally}\n", tally.asserted, findings.len());
     let mut out = format!("{counts}\n{found}");
     if expected != HEAD {
         out.push_str(&format!("\n### What it expected\n\n{expected}"));
@@ -169,27 +173,39 @@ pub fn documented(findings: &[JudgedFinding]) -> String {
     out
 }
 
-/// What the published data say of what they are to show.
+/// How many statements have an assertion, and what the published data say of them.
 #[derive(Debug, Default)]
 struct Tally {
-    judged: usize,
+    asserted: usize,
+    /// Without a verdict in any column.
+    open: usize,
     confirmed: usize,
     refuted: usize,
-    /// Undecided, and the means alone agree or contradict.
+    undecided: usize,
+    /// Of the undecided, those whose means alone agree, and those whose contradict.
     leaning: [usize; 2],
     silent: usize,
 }
 
 impl Tally {
-    fn count(&mut self, judged: &[Judged]) {
-        self.judged += 1;
-        let printed: Vec<&Judged> = judged.iter().filter(|one| whose(one) == Whose::Published).collect();
+    fn count(&mut self, judged: &[Judged], has_verdict: bool) {
+        self.asserted += 1;
+        self.open += usize::from(!has_verdict);
+        let is_printed = |one: &&Judged| whose(one) == Whose::Published && has_said(one);
+        let printed: Vec<&Judged> = judged.iter().filter(is_printed).collect();
         let is_any = |wanted| printed.iter().any(|one| one.outcome == wanted);
-        let contradicts = printed.iter().any(|one| one.leaning == Some(Agreement::Refuted));
+        let leans = |wanted| printed.iter().any(|one| one.leaning == Some(wanted));
         let place = match printed.as_slice() {
             [] => &mut self.silent,
             _ if is_any(Agreement::Refuted) => &mut self.refuted,
-            _ if is_any(Agreement::Undecided) => &mut self.leaning[usize::from(contradicts)],
+            _ if is_any(Agreement::Undecided) => {
+                if leans(Agreement::Refuted) {
+                    self.leaning[1] += 1;
+                } else if leans(Agreement::Confirmed) {
+                    self.leaning[0] += 1;
+                }
+                &mut self.undecided
+            }
             _ => &mut self.confirmed,
         };
         *place += 1;
@@ -198,13 +214,13 @@ impl Tally {
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { confirmed, refuted, leaning: [agree, contradict], silent, .. } = self;
-        let undecided = agree + contradict;
+        let Self { confirmed, refuted, undecided, leaning: [agree, contradict], silent, open, .. } = self;
         write!(
             f,
-            "The study's own published data confirm {confirmed} of them, refute {refuted} and leave {undecided} \
+            "The study's own published data confirm {confirmed} of these, refute {refuted} and leave {undecided} \
              undecided, of which the means alone agree with {agree} and contradict {contradict}. For {silent} there are \
-             no published data."
+             no published data. {open} have no verdict at all, for lack of published or stored data to judge them \
+             by."
         )
     }
 }
@@ -242,7 +258,7 @@ fn cell(finding: &JudgedFinding, column: Whose) -> String {
         (Agreement::Undecided, _) => "undecided",
     };
     match own.as_slice() {
-        [] => "–".to_owned(),
+        [] => NO_VERDICT.to_owned(),
         [one] => words(one).to_owned(),
         many => many.iter().map(|one| format!("{}: {}", one.subject, words(one))).collect::<Vec<_>>().join("; "),
     }
@@ -306,6 +322,19 @@ mod tests {
             let cells = line.replace("\\|", "").matches('|').count();
             cells == 7 || cells == 4
         }));
+    }
+
+    /// Servers of the studies' time are judged under the names of today's, so an assertion that named one of them would
+    /// never be judged.
+    #[test]
+    fn no_finding_names_a_server_of_the_studies_time() {
+        for study in studies::STUDIES {
+            for finding in study.inventory().findings {
+                let that = finding.that.unwrap_or_default();
+                let named = PERIOD_SUBJECTS.iter().find(|(subject, ..)| that.contains(subject));
+                assert_eq!(named, None, "{}, {}: {that}", study.id, finding.id);
+            }
+        }
     }
 
     /// A backlog grows while a load lasts: short loads say nothing about how far.

@@ -5,7 +5,7 @@ use crate::failures::cpu_ticks;
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Within this time a failure is to be recorded; the same again is for a machine that does other things too.
@@ -57,11 +57,15 @@ impl Outcome {
     }
 }
 
-fn pushlab(place: &Place, arguments: &[&str]) -> Outcome {
-    let begin = Instant::now();
+fn command(place: &Place, arguments: &[&str]) -> Command {
     let mut command = place.pushlab(arguments);
     command.env("PUSHLAB_SUBJECTS", place.path("subjects")).env("PUSHLAB_CACHE", place.path("cache"));
-    let output = command.output().unwrap();
+    command
+}
+
+fn pushlab(place: &Place, arguments: &[&str]) -> Outcome {
+    let begin = Instant::now();
+    let output = command(place, arguments).output().unwrap();
     let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
     Outcome { text, code: output.status.code().unwrap(), took: begin.elapsed() }
 }
@@ -181,6 +185,29 @@ fn a_subject_that_refuses_every_client_is_a_failure() {
     let script = "exec node -e 'require(\"node:http\").createServer((q, a) => a.writeHead(503).end(\"no\")).on(\"upgrade\", (q, s) => s.end(\"HTTP/1.1 503 No\\r\\n\\r\\n\")).listen(process.argv[1], \"127.0.0.1\")' \"$1\"\n";
     let why = failure(&place("refuse", "port", script));
     assert!(why.contains("0 of 3 clients") && why.contains("503"), "{why}");
+}
+
+#[test]
+fn an_interrupted_check_ends_and_blames_nobody() {
+    let script =
+        "exec node -e 'require(\"node:net\").createServer(() => {}).listen(process.argv[1], \"127.0.0.1\")' \"$1\"\n";
+    let place = place("stopped-check", "port", script);
+    let manifest = place.path("subjects/toy/subject.toml");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    let another = "[[transport]]\nname = \"another\"\ntransport = \"websocket\"\ndialect = \"bare\"\npath = \"\"\n";
+    std::fs::write(&manifest, format!("{text}\n{another}")).unwrap();
+    assert_eq!(pushlab(&place, &["subjects", "install", "toy"]).code, 0);
+    let check = command(&place, &["subjects", "check", "toy"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let check = check.unwrap();
+    wait_for("the subject and the load", || (children(&check, "").len() >= 2).then_some(()));
+    let processes = children(&check, "");
+    signal(check.id(), "INT");
+    let output = check.wait_with_output().unwrap();
+    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
+    assert!(!output.status.success() && text.contains("error: interrupted"), "{text}");
+    let is_left = |pid: &&u32| Path::new(&format!("/proc/{pid}")).exists();
+    assert_eq!(processes.iter().find(is_left), None, "{text}");
+    assert!(!text.contains("FAILED") && !text.contains("another"), "{text}");
 }
 
 #[test]
