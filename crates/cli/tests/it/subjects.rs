@@ -197,8 +197,10 @@ fn an_interrupted_check_ends_and_blames_nobody() {
     let another = "[[transport]]\nname = \"another\"\ntransport = \"websocket\"\ndialect = \"bare\"\npath = \"\"\n";
     std::fs::write(&manifest, format!("{text}\n{another}")).unwrap();
     assert_eq!(pushlab(&place, &["subjects", "install", "toy"]).code, 0);
-    let check = command(&place, &["subjects", "check", "toy"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let check = check.unwrap();
+    // Where it leaves the subject's output.
+    let mut check = command(&place, &["subjects", "check", "toy"]);
+    check.env("TMPDIR", place.path("subjects")).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let check = check.spawn().unwrap();
     wait_for("the subject and the load", || (children(&check, "").len() >= 2).then_some(()));
     let processes = children(&check, "");
     signal(check.id(), "INT");

@@ -74,7 +74,8 @@ impl Site {
     /// Sends a request on a connection of its own.
     pub fn ask(&self, method: &str, target: &str, fields: &[(&str, &str)], body: &[u8]) -> Answer {
         let mut socket = TcpStream::connect(self.host()).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        // Where another program locks SQLite, a request may wait 15 s for the only connection and twice 5 s for the lock.
+        socket.set_read_timeout(Some(2 * PATIENCE)).unwrap();
         let mut head = format!("{method} {target} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", self.host());
         fields.iter().for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
         head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
