@@ -115,9 +115,6 @@ fn by_period(measured: &[RunValues]) -> (Vec<RunValues>, Vec<RunValues>) {
     (period, today)
 }
 
-/// What a cell holds where there are no figures to judge by.
-const NO_VERDICT: &str = "–";
-
 /// Whose figures a column of the table has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whose {
@@ -151,9 +148,8 @@ pub fn documented(findings: &[JudgedFinding]) -> String {
             }
             None => {
                 let columns = [Whose::Published, Whose::PeriodServer, Whose::TodaysServer, Whose::Ours];
-                let cells = columns.map(|column| cell(one, column));
-                tally.count(&one.judged, cells.iter().any(|cell| cell != NO_VERDICT));
-                let cells = cells.join(" | ");
+                tally.count(one);
+                let cells = columns.map(|column| cell(one, column)).join(" | ");
                 let (rows, text) = match finding.by {
                     By::Hypothesis => (&mut expected, said(finding)),
                     _ => (&mut found, told(finding)),
@@ -188,9 +184,10 @@ struct Tally {
 }
 
 impl Tally {
-    fn count(&mut self, judged: &[Judged], has_verdict: bool) {
+    fn count(&mut self, finding: &JudgedFinding) {
+        let JudgedFinding { judged, of_period, .. } = finding;
         self.asserted += 1;
-        self.open += usize::from(!has_verdict);
+        self.open += usize::from(!judged.iter().chain(of_period).any(has_said));
         let is_printed = |one: &&Judged| whose(one) == Whose::Published && has_said(one);
         let printed: Vec<&Judged> = judged.iter().filter(is_printed).collect();
         let is_any = |wanted| printed.iter().any(|one| one.outcome == wanted);
@@ -258,7 +255,7 @@ fn cell(finding: &JudgedFinding, column: Whose) -> String {
         (Agreement::Undecided, _) => "undecided",
     };
     match own.as_slice() {
-        [] => NO_VERDICT.to_owned(),
+        [] => "–".to_owned(),
         [one] => words(one).to_owned(),
         many => many.iter().map(|one| format!("{}: {}", one.subject, words(one))).collect::<Vec<_>>().join("; "),
     }
