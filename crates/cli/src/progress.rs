@@ -49,7 +49,6 @@ impl Connecting {
 /// A bar with the time left, or a line now and then if there is no terminal; and a line for every run that went wrong.
 pub struct Progress {
     is_quiet: bool,
-    is_interrupted: bool,
     bar: ProgressBar,
     /// Planned length of a run of each experiment, ms; where runs go side by side, of its share.
     lengths: HashMap<String, u64>,
@@ -67,7 +66,7 @@ impl Progress {
         let lengths = experiments.iter().map(|e| (e.name.clone(), e.whole_ms() / e.runs().max(1) as u64)).collect();
         let bar = ProgressBar::hidden();
         let (label, connecting, last_line) = (String::new(), None, Instant::now());
-        Self { is_quiet, is_interrupted: false, bar, lengths, label, connecting, runs: 0, runs_done: 0, last_line }
+        Self { is_quiet, bar, lengths, label, connecting, runs: 0, runs_done: 0, last_line }
     }
 
     fn length(&self, run: &PlannedRun) -> u64 {
@@ -158,8 +157,7 @@ impl Observer for Progress {
     }
 
     fn is_interrupted(&mut self) -> bool {
-        self.is_interrupted |= signals::wait(Duration::ZERO);
-        self.is_interrupted
+        signals::has_come()
     }
 }
 

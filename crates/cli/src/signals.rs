@@ -2,9 +2,13 @@
 
 use pushlab_os::process::{self, Signal};
 use pushlab_os::signals;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const ENDING: [Signal; 2] = [Signal::INT, Signal::TERM];
+
+/// The system tells of a signal once, and who asks next wants to know as well.
+static HAS_COME: AtomicBool = AtomicBool::new(false);
 
 /// Holds both signals back from this thread and all that it starts. Call before any thread exists.
 pub fn block() {
@@ -12,9 +16,11 @@ pub fn block() {
     let _ = signals::hold_back(&ENDING);
 }
 
-/// Waits for either; says whether one came in time.
+/// Waits for either, unless one has come before; says whether one came in time.
 pub fn wait(timeout: Duration) -> bool {
-    signals::wait(&ENDING, timeout).is_some()
+    let has_come = HAS_COME.load(Ordering::Relaxed) || signals::wait(&ENDING, timeout).is_some();
+    HAS_COME.store(has_come, Ordering::Relaxed);
+    has_come
 }
 
 /// Whether one has come.

@@ -170,12 +170,6 @@ fn check_all(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         logs: logs.clone(),
     };
     let mut code = ExitCode::Ok;
-    // A signal comes once, and may come in the middle of a check.
-    let mut has_come = false;
-    let mut is_interrupted = || {
-        has_come |= signals::has_come();
-        has_come
-    };
     for entry in args.which.entries()? {
         let name = &entry.manifest.name;
         if let Some(error) = missing_tool(entry).filter(|_| args.which.all) {
@@ -194,8 +188,8 @@ fn check_all(args: &CheckArgs) -> anyhow::Result<ExitCode> {
             args.transport.as_ref().is_none_or(|wanted| endpoint.name == *wanted || endpoint.transport.name() == wanted)
         };
         for endpoint in entry.manifest.endpoints.iter().filter(is_wanted) {
-            let outcome = check(&entry.manifest, &installed, endpoint, &options, &mut is_interrupted);
-            if is_interrupted() {
+            let outcome = check(&entry.manifest, &installed, endpoint, &options, &mut signals::has_come);
+            if signals::has_come() {
                 let _ = std::fs::remove_dir(&logs);
                 anyhow::bail!("interrupted");
             }
