@@ -10,8 +10,11 @@ const OF_THE_NETWORK =
   /Failed to load resource|net::ERR_|NetworkError|Cross-Origin|blocked by CORS policy|WebSocket connection to/;
 /** What browsers report when a page's policy blocks a script or a style. */
 const OF_THE_POLICY = /^(exception: )?(Content-Security-Policy: |.* violates the following Content Security Policy)/;
-/** What Firefox reports of WebSockets whenever a page is left. Tests that wait for a connection see one that fails. */
-const OF_LEAVING = /^exception: (Firefox can’t establish a connection|The connection to wss?:.* was interrupted)/;
+/** What Firefox reports of WebSockets and event streams whenever a page is left. Tests that wait for a connection see one that fails. */
+const OF_LEAVING = /^exception: (Firefox can’t establish a connection|The connection to .* was interrupted)/;
+
+/** How long a page may take to load: on a machine that does much else too, and no test is about this. */
+const LOADS_WITHIN_MS = 90_000;
 
 /** A visitor's page, alone in a context of its own: no cookie or store is shared with another. */
 export class Visitor {
@@ -22,6 +25,7 @@ export class Visitor {
   constructor(name, page) {
     this.name = name;
     this.page = page;
+    page.setDefaultNavigationTimeout(LOADS_WITHIN_MS);
   }
 
   /** Opens an address in the browser of that name. After the test it is closed, and nothing may have gone wrong. */

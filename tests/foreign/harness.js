@@ -19,7 +19,7 @@ export const BINARY =
 const LISTENS_WITHIN_MS = 10_000;
 
 /** Waits until `condition` is true; `what` names it (or makes its name) when the deadline has passed. */
-export async function until(condition, what, within_ms = 20_000) {
+export async function until(condition, what, within_ms = 40_000) {
   const deadline = performance.now() + within_ms;
   for (;;) {
     const value = await condition();

@@ -41,38 +41,41 @@ function slowly(requests) {
   return ["-X", "-n", "2", "-z", "32", "-w", "256", "-y", "1024", "-k", requests];
 }
 
-// What a connection takes, and what TLS may hold of it beside its queue: docs/server.md.
-for (const [kind, start, connection_bytes, sealed_bytes] of [
-  ["without TLS", (t, options) => Server.start(t, options), 4 * KIB, 0],
-  ["with TLS", (t, options) => Server.startSecure(t, makeIdentity(t), options), 8 * KIB, 64 * KIB],
-]) {
-  describe(kind, () => {
-    for (const [name, options, path, waiting] of ATTACKS) {
-      test(name, async (t) => {
-        const server = await start(t, ["--queue-total-bytes", String(QUEUE_BYTES)]);
-        const history = await fill(server, "long");
-        const beside = await Beside.begin(t, server);
-        await assertDelivers(t, server);
-        const before = server.rss_bytes;
-        const attack = await Attack.begin(t, [...options, "-u", `${server.base}${path(history)}`]);
-        let largest = before;
-        while (!attack.hasEnded) {
-          const answer = await server.request("GET", "/healthz", { agent: false });
-          assert.equal(answer.status, 200);
-          largest = Math.max(largest, server.rss_bytes);
-          await new Promise((resolve) => setTimeout(resolve, 100));
-        }
-        attack.assertAvailable();
-        await beside.assertAnswered();
-        await assertDelivers(t, server);
-        const most = CONNECTIONS * connection_bytes + waiting(sealed_bytes);
-        const growth = `memory grew by ${largest - before} bytes; ${most} are allowed`;
-        t.diagnostic(growth);
-        assert.ok(largest - before < most, growth);
-      });
-    }
-  });
-}
+// Side by side, because an attack mostly waits; each has a server of its own.
+describe("slow clients by the thousand", { concurrency: true }, () => {
+  // What a connection takes, and what TLS may hold of it beside its queue: docs/server.md.
+  for (const [kind, start, connection_bytes, sealed_bytes] of [
+    ["without TLS", (t, options) => Server.start(t, options), 4 * KIB, 0],
+    ["with TLS", (t, options) => Server.startSecure(t, makeIdentity(t), options), 8 * KIB, 64 * KIB],
+  ]) {
+    describe(kind, { concurrency: 1 }, () => {
+      for (const [name, options, path, waiting] of ATTACKS) {
+        test(name, async (t) => {
+          const server = await start(t, ["--queue-total-bytes", String(QUEUE_BYTES)]);
+          const history = await fill(server, "long");
+          const beside = await Beside.begin(t, server);
+          await assertDelivers(t, server);
+          const before = server.rss_bytes;
+          const attack = await Attack.begin(t, [...options, "-u", `${server.base}${path(history)}`]);
+          let largest = before;
+          while (!attack.hasEnded) {
+            const answer = await server.request("GET", "/healthz", { agent: false });
+            assert.equal(answer.status, 200);
+            largest = Math.max(largest, server.rss_bytes);
+            await new Promise((resolve) => setTimeout(resolve, 100));
+          }
+          attack.assertAvailable();
+          await beside.assertAnswered();
+          await assertDelivers(t, server);
+          const most = CONNECTIONS * connection_bytes + waiting(sealed_bytes);
+          const growth = `memory grew by ${largest - before} bytes; ${most} are allowed`;
+          t.diagnostic(growth);
+          assert.ok(largest - before < most, growth);
+        });
+      }
+    });
+  }
+});
 
 /** Publishes as much as a reply holds, and gives the cursor before it. */
 async function fill(server, channel) {

@@ -185,7 +185,7 @@ impl Experiment {
         if let Some(deliveries) = cell.deliveries_per_s {
             own.scenario = traffic::with_deliveries_per_s(own.scenario, cell.clients, deliveries);
         }
-        own.phases.load_ms = self.load_ms();
+        own.phases.load_ms = own.load_ms();
         Self { written: own, offers: self.offers.clone() }
     }
 
@@ -214,7 +214,7 @@ impl Experiment {
         let cells = self.cells();
         // Of those that go side by side the first stands for all.
         let alone = cells.iter().filter(|&cell| self.beside(cell).is_none_or(|place| beside.insert(place)));
-        let once_ms = alone.map(|cell| self.whole_run_ms(cell.clients)).fold(0, u64::saturating_add);
+        let once_ms = alone.map(|cell| self.at(cell).whole_run_ms(cell.clients)).fold(0, u64::saturating_add);
         once_ms.saturating_mul(u64::from(self.repeats))
     }
 
@@ -511,6 +511,17 @@ mod tests {
         let soak = format!("soak_minutes = {}{SMALL}", u32::MAX);
         assert!(error(&soak, None).contains("soak_minutes"));
         assert!(error("name = ", None).contains("file.toml"));
+    }
+
+    #[test]
+    fn a_variant_may_have_phases_of_its_own() {
+        let phases = "{ connect_ms = 9, idle_ms = 0, warm_up_ms = 0, load_ms = 30, drain_ms = 0, after_ms = 0 }";
+        let variants = format!("[[variants]]\nname = \"usual\"\n[[variants]]\nname = \"short\"\nphases = {phases}\n");
+        let experiment = parse(&format!("{SMALL}{variants}"), None, "small").unwrap();
+        let load_ms = |cell: &Cell| (cell.variant.as_deref().unwrap() == "short", experiment.at(cell).phases.load_ms);
+        assert!(experiment.cells().iter().map(load_ms).all(|(is_short, ms)| ms == if is_short { 30 } else { 100 }));
+        let runs = experiment.runs() / 2;
+        assert_eq!(experiment.whole_ms(), (runs * (100 + 700 + 30 + 700)) as u64);
     }
 
     #[test]

@@ -76,12 +76,13 @@ fn list(executable: Executable) -> Result<Executable, String> {
     Ok(Executable { tests, ..executable })
 }
 
-/// Checks that each test belongs to exactly one suite.
+/// Checks that each test belongs to exactly one suite, not counting those that run some again.
 ///
 /// # Errors
 /// Names those that belong to none or to several.
 pub fn check(executables: &[Executable], suites: &[Suite]) -> Result<(), String> {
-    let selections = || suites.iter().flat_map(|suite| suite.rust.iter().map(|selection| (&suite.name, selection)));
+    let own = suites.iter().filter(|suite| suite.seam.is_none());
+    let selections = || own.clone().flat_map(|suite| suite.rust.iter().map(|selection| (&suite.name, selection)));
     let mut wrong = Vec::new();
     for executable in executables {
         for test in &executable.tests {
@@ -107,16 +108,18 @@ impl Executable {
 }
 
 /// The shell script for a suite of Rust tests: each executable in its crate's folder, going on if one fails.
-pub fn script(root: &Path, executables: &[Executable], rust: &[Selection], threads: Option<u32>) -> String {
-    let mut lines = vec!["status=0".to_owned()];
-    for selection in rust {
+pub fn script(root: &Path, executables: &[Executable], suite: &Suite) -> String {
+    let mut lines: Vec<String> =
+        suite.seam.iter().map(|seam| format!("export PUSHLAB_TEST_SEAM={}", quoted(seam))).collect();
+    lines.push("status=0".to_owned());
+    for selection in &suite.rust {
         for executable in executables.iter().filter(|executable| executable.is_of(selection)) {
             if !executable.tests.iter().any(|test| selection.takes(test)) {
                 continue;
             }
             let mut arguments: Vec<String> = selection.only.iter().map(|part| quoted(part)).collect();
             arguments.extend(selection.skip.iter().map(|part| format!("--skip {}", quoted(part))));
-            arguments.extend(threads.map(|threads| format!("--test-threads {threads}")));
+            arguments.extend(suite.threads.map(|threads| format!("--test-threads {threads}")));
             let folder = root.join("crates").join(&executable.package);
             let (folder, path) = (quoted(&folder.to_string_lossy()), quoted(&executable.path.to_string_lossy()));
             let title = format!("== {} {}", executable.package, executable.target);
@@ -150,7 +153,7 @@ mod tests {
 
     fn suite(name: &str, rust: Vec<Selection>) -> Suite {
         let name = name.to_owned();
-        Suite { name, needs: Vec::new(), long: false, alone: false, run: None, rust, threads: None }
+        Suite { name, needs: Vec::new(), long: false, alone: false, run: None, rust, threads: None, seam: None }
     }
 
     #[test]
@@ -159,7 +162,8 @@ mod tests {
         let kills = suite("kills", vec![selection(&["kills::"], &[])]);
         let rest = suite("rest", vec![selection(&[], &["kills::"])]);
         let all = suite("all", vec![selection(&[], &[])]);
-        assert_eq!(check(&executables, &[kills.clone(), rest]), Ok(()));
+        let again = Suite { seam: Some("lanes".to_owned()), ..all.clone() };
+        assert_eq!(check(&executables, &[kills.clone(), rest, again]), Ok(()));
         assert_eq!(
             check(&executables, std::slice::from_ref(&kills)),
             Err("lab:it results::b is in no suite".to_owned())
@@ -170,11 +174,15 @@ mod tests {
     #[test]
     fn a_script_runs_what_a_selection_takes() {
         let executables = [executable("it", &["kills::a", "results::b"]), executable("other", &["c"])];
-        let script = script(Path::new("/it's"), &executables, &[selection(&["results::"], &["kills::"])], Some(6));
-        let lines: Vec<&str> = script.lines().collect();
+        let own = Suite { threads: Some(6), ..suite("rest", vec![selection(&["results::"], &["kills::"])]) };
+        let script = |own: &Suite| super::script(Path::new("/it's"), &executables, own);
+        let text = script(&own);
+        let lines: Vec<&str> = text.lines().collect();
         let command = r"(cd '/it'\''s/crates/lab' && '/target/it' 'results::' --skip 'kills::' --test-threads 6) || { status=1; echo '== lab it FAILED'; }";
         assert_eq!(lines, ["status=0", "echo '== lab it'", command, "exit $status"]);
-        let nothing = super::script(Path::new("/"), &executables, &[selection(&["d"], &[])], None);
+        let again = Suite { seam: Some("lanes".to_owned()), ..own };
+        assert_eq!(script(&again), format!("export PUSHLAB_TEST_SEAM='lanes'\n{text}"));
+        let nothing = script(&suite("none", vec![selection(&["d"], &[])]));
         assert_eq!(nothing, "status=0\nexit $status");
     }
 

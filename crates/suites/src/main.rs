@@ -21,7 +21,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use executables::Executable;
-use schedule::{End, Job, Outcome, Place};
+use schedule::{Job, Outcome, Place};
 use suite::{Length, Suite};
 use table::Row;
 
@@ -103,12 +103,14 @@ fn test(length: Length, names: &[String]) -> Result<Verdict, String> {
         place.logs.display()
     );
     let jobs = able.into_iter().map(|suite| job(&root, suite, &executables)).collect();
-    let results = schedule::run(&place, jobs, &mut |outcome| announce(outcome))?;
+    let results = schedule::run(&place, jobs, &mut |outcome| println!("{}", table::line(outcome)))?;
     let mut left_behind = schedule::leftovers();
     left_behind.extend(temporary.end());
     rows.extend(results.outcomes.iter().map(Row::of_suite));
     println!("\n{}", table::text(&rows, begun.elapsed()));
     print!("{told}");
+    // Last, because the end of a long output is what people see, and what is kept of it.
+    results.outcomes.iter().filter(|outcome| outcome.end.is_failure()).for_each(tell_failure);
     if results.is_interrupted {
         println!("Interrupted: all running suites were stopped.");
         return Ok(Verdict::Interrupted);
@@ -117,7 +119,7 @@ fn test(length: Length, names: &[String]) -> Result<Verdict, String> {
         println!("FAILED: left behind by a test, now cleaned up: {line}");
     }
     println!("{}", table::closing(&results.outcomes));
-    let has_passed = results.outcomes.iter().all(|outcome| outcome.end == End::Passed) && left_behind.is_empty();
+    let has_passed = !results.outcomes.iter().any(|outcome| outcome.end.is_failure()) && left_behind.is_empty();
     Ok(if has_passed { Verdict::Passed } else { Verdict::Failed })
 }
 
@@ -162,21 +164,18 @@ fn place(root: &Path, temporary: &Temporary) -> Result<Place, String> {
 }
 
 fn job(root: &Path, suite: Suite, executables: &[Executable]) -> Job {
-    let of_crates = || executables::script(root, executables, &suite.rust, suite.threads);
-    let script = suite.run.unwrap_or_else(of_crates);
+    let of_crates = || executables::script(root, executables, &suite);
+    let script = suite.run.clone().unwrap_or_else(of_crates);
     Job { name: suite.name, script, alone: suite.alone }
 }
 
-/// Says how a suite ended, and what its log says of failures.
-fn announce(outcome: &Outcome) {
-    println!("{}", table::line(outcome));
-    if outcome.end != End::Passed {
-        let output = std::fs::read(&outcome.log).unwrap_or_default();
-        let text = String::from_utf8_lossy(&output);
-        for line in failures::excerpt(&text, outcome.end) {
-            println!("    {line}");
-        }
-        println!("    full log: {}", outcome.log.display());
+/// Prints what the log of a failed suite says of its failures.
+fn tell_failure(outcome: &Outcome) {
+    println!("{}: {}", table::line(outcome), outcome.log.display());
+    let output = std::fs::read(&outcome.log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&output);
+    for line in failures::excerpt(&text, outcome.end) {
+        println!("    {line}");
     }
 }
 

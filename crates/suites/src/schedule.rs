@@ -35,6 +35,16 @@ pub enum End {
     Interrupted,
 }
 
+impl End {
+    /// Whether something is wrong with the suite or with what it tests.
+    pub fn is_failure(self) -> bool {
+        match self {
+            Self::Passed | Self::Interrupted => false,
+            Self::Failed | Self::Empty | Self::TimedOut => true,
+        }
+    }
+}
+
 /// What came of a job.
 #[derive(Debug, Clone)]
 pub struct Outcome {

@@ -38,6 +38,8 @@ pub struct Suite {
     pub rust: Vec<Selection>,
     /// How many of these run at a time in one executable; by default one per core.
     pub threads: Option<u32>,
+    /// The tests of another suite again, with this in `PUSHLAB_TEST_SEAM`.
+    pub seam: Option<String>,
 }
 
 /// Some tests of a crate.

@@ -63,10 +63,7 @@ pub fn line(outcome: &Outcome) -> String {
 /// The last line: how many tests passed and failed; a suite that failed without a failed test counts as one.
 pub fn closing(outcomes: &[Outcome]) -> String {
     let passed: u64 = outcomes.iter().map(|outcome| outcome.counts.passed).sum();
-    let failed = outcomes.iter().map(|outcome| match outcome.end {
-        End::Passed | End::Interrupted => outcome.counts.failed,
-        End::Failed | End::Empty | End::TimedOut => outcome.counts.failed.max(1),
-    });
+    let failed = outcomes.iter().map(|outcome| outcome.counts.failed.max(u64::from(outcome.end.is_failure())));
     format!("{passed} passed, {} failed", failed.sum::<u64>())
 }
 

@@ -6,7 +6,7 @@ use pushlab_experiment::cell::Cell;
 use pushlab_experiment::studies::STUDIES;
 use pushlab_experiment::{Experiment, presets};
 use pushlab_lab::{archive, experiments};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::ffi::OsStr;
 use std::fs;
@@ -53,6 +53,19 @@ fn repeats(runs: &[RunValues]) -> usize {
 fn series_of(cell: &Cell) -> String {
     let Cell { experiment, subject, transport, policy, variant, network, .. } = cell;
     format!("{experiment} {subject} {} {} {variant:?} {network:?}", transport.name(), policy.name())
+}
+
+/// A result of before an experiment was given networks would be a series of its own, and an assertion that names none would
+/// stand for both and say nothing.
+#[test]
+fn no_series_is_stored_both_with_a_network_and_without() {
+    let mut with: BTreeMap<String, BTreeSet<bool>> = BTreeMap::new();
+    for run in measured(|_| true).unwrap() {
+        let has_network = run.cell.network.is_some();
+        with.entry(series_of(&Cell { network: None, ..run.cell })).or_default().insert(has_network);
+    }
+    let both: Vec<String> = with.into_iter().filter(|(_, seen)| seen.len() > 1).map(|(series, _)| series).collect();
+    assert!(both.is_empty(), "{}", both.join("\n"));
 }
 
 #[test]
