@@ -10,10 +10,10 @@ const OF_THE_NETWORK =
   /Failed to load resource|net::ERR_|NetworkError|Cross-Origin|blocked by CORS policy|WebSocket connection to/;
 /** What browsers report when a page's policy blocks a script or a style. */
 const OF_THE_POLICY = /^(exception: )?(Content-Security-Policy: |.* violates the following Content Security Policy)/;
-/** What Firefox reports of WebSockets and event streams whenever a page is left. Tests that wait for a connection see one that fails. */
+/** What Firefox reports of open WebSockets and event streams when a page is left. A test that waits for a connection sees one fail. */
 const OF_LEAVING = /^exception: (Firefox can’t establish a connection|The connection to .* was interrupted)/;
 
-/** How long a page may take to load: on a machine that does much else too, and no test is about this. */
+/** How long a page may take to load. Generous, because the machine may be busy and no test measures this. */
 const LOADS_WITHIN_MS = 90_000;
 
 /** A visitor's page, alone in a context of its own: no cookie or store is shared with another. */

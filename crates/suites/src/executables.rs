@@ -76,7 +76,7 @@ fn list(executable: Executable) -> Result<Executable, String> {
     Ok(Executable { tests, ..executable })
 }
 
-/// Checks that each test belongs to exactly one suite, not counting those that run some again.
+/// Checks that each test belongs to exactly one suite, not counting suites that repeat another's tests.
 ///
 /// # Errors
 /// Names those that belong to none or to several.

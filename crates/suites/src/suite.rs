@@ -38,7 +38,7 @@ pub struct Suite {
     pub rust: Vec<Selection>,
     /// How many of these run at a time in one executable; by default one per core.
     pub threads: Option<u32>,
-    /// The tests of another suite again, with this in `PUSHLAB_TEST_SEAM`.
+    /// It repeats another suite's tests with `PUSHLAB_TEST_SEAM` set to this.
     pub seam: Option<String>,
 }
 
