@@ -26,7 +26,7 @@ function csvOf(latencies) {
   return `${[head, ...rows].join("\n")}\n`;
 }
 
-const IMPORTED = ["payload-by-transport-quick", "polling-study-2-short", "peers-quick"].map(runs);
+const IMPORTED = ["payload-by-transport-quick", "cometd-idle-full", "peers-quick"].map(runs);
 
 /** An experiment that is over soon. */
 export const SHORT = experiment("short", "Two transports, for a moment", {
@@ -113,7 +113,7 @@ export async function fillStore(server) {
   const results = await ask(server, "GET", "/api/results");
   const idOf = (name, state) => results.find((one) => one.name === name && one.state === state).id;
   return {
-    imported: idOf("polling-study-2-short", "imported"),
+    imported: idOf("cometd-idle-full", "imported"),
     baseline: idOf("baseline", "imported"),
     candidate: idOf("candidate", "imported"),
     browser: idOf("browser", "imported"),

@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// A small reference result.
 fn stored(place: &Place) {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runs/polling-study-2-short.csv");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runs/cometd-idle-full.csv");
     place.prints(&["import", file.to_str().unwrap()]);
 }
 
@@ -34,9 +34,9 @@ fn a_stored_result_is_printed_in_every_form() {
     let count = |what: &str| junit.matches(what).count();
     let tests: usize = junit.split("tests=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
     assert!(tests > 4 && count("<testcase ") == tests, "{junit}");
-    assert!(count("<skipped ") > 0, "one run of each decides nothing: {junit}");
+    assert!(count("<skipped ") > 0, "some things two runs do not decide: {junit}");
     for form in ["markdown", "junit"] {
-        let shown = place.prints(&["show", "polling-study-2-short", "--format", form]);
+        let shown = place.prints(&["show", "cometd-idle-full", "--format", form]);
         assert_eq!(shown.lines().next(), place.prints(&["report", "--format", form]).lines().next());
     }
     let (code, error) = place.fails(&["report", "--json", "--format", "junit"]);
