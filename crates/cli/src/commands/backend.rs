@@ -15,7 +15,7 @@ const WATCH: Duration = Duration::from_millis(250);
 /// Publish on a schedule to every server that connects.
 #[derive(Debug, Args)]
 #[command(after_help = "A server connects to ws://ADDRESS/ (pushlab serve --feed ws://127.0.0.1:9000/). \
-It is told [\"info\",{…}], then [\"getReady\"], the messages and [\"done\",count]. \
+It is told [\"info\",{…}], then [\"getReady\"] and the messages, as many as info says. \
 The feed begins when somebody connected to ws://ADDRESS/control says [\"go\"].")]
 pub struct BackendArgs {
     /// Where to listen; port 0 takes a free one.

@@ -25,6 +25,7 @@ mod metrics;
 mod networks;
 mod options;
 mod phases;
+mod polls;
 mod proxies;
 mod receipts;
 mod results;

@@ -33,7 +33,6 @@ struct Peer {
     role: PeerRole,
     /// The next publication for it.
     next: u64,
-    is_done: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,7 +159,7 @@ impl Server {
             self.poll.registry().register(&mut stream, Token(index), Interest::READABLE | Interest::WRITABLE)?;
             let connection = Socket::from_stream(stream);
             let role = PeerRole::Unknown;
-            self.peers[index] = Some(Peer { connection, decoder: Decoder::default(), role, next: 0, is_done: false });
+            self.peers[index] = Some(Peer { connection, decoder: Decoder::default(), role, next: 0 });
         }
     }
 
@@ -281,7 +280,7 @@ impl Server {
         encode(&mut ready, Opcode::Text, GET_READY, None);
         for index in 0..self.peers.len() {
             if let Some(peer) = self.peers[index].as_mut().filter(|peer| peer.role == PeerRole::Subject) {
-                (peer.next, peer.is_done) = (0, false);
+                peer.next = 0;
                 if peer.connection.send(&ready).is_err() {
                     self.drop_peer(index);
                 }
@@ -308,7 +307,7 @@ impl Server {
         self.advance(&mut running);
         let subjects = self.peers.iter().flatten().filter(|peer| peer.role == PeerRole::Subject);
         let pacing = &running.feed.pacing;
-        let is_done = due == pacing.count && subjects.clone().all(|peer| peer.is_done);
+        let is_done = due == pacing.count && subjects.clone().all(|peer| peer.next == pacing.count);
         if is_done && subjects.count() > 0 {
             self.feed = Some(running);
             if let Some(report) = self.finish() {
@@ -344,12 +343,6 @@ impl Server {
                 }
                 Err(_) => return false,
             }
-        }
-        if peer.next == pacing.count && !peer.is_done {
-            peer.is_done = true;
-            self.out.clear();
-            encode(&mut self.out, Opcode::Text, format!("[\"done\",{}]", pacing.count).as_bytes(), None);
-            return peer.connection.send(&self.out).is_ok();
         }
         true
     }
