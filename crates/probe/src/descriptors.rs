@@ -124,6 +124,7 @@ mod tests {
 
     #[test]
     fn a_thread_with_its_own_table_counts_on_its_own() {
+        let _turn = crate::DESCRIPTOR_TABLE.lock().unwrap();
         let (ready, is_ready) = mpsc::channel();
         let (end, ended) = mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {

@@ -38,6 +38,11 @@ mod sock_diag;
 mod switches;
 mod tree;
 
+/// A thread's copy of the descriptor table keeps open what another test closes: tests that copy it, and one that looks for
+/// what it has closed, take turns.
+#[cfg(test)]
+static DESCRIPTOR_TABLE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
 pub use budget::{Reader, ReaderCost};
 pub use error::ProbeError;
 pub use listeners::{ListenersError, listeners};

@@ -73,6 +73,7 @@ mod tests {
 
     #[test]
     fn who_listens_is_found_and_who_inherits_is_not_told_beside_him() {
+        let _turn = crate::DESCRIPTOR_TABLE.lock().unwrap();
         let listener = TcpListener::bind("[::1]:0").or_else(|_| TcpListener::bind("127.0.0.1:0")).unwrap();
         let port = listener.local_addr().unwrap().port();
         assert_eq!(listeners(port).unwrap(), [std::process::id()]);
@@ -91,6 +92,7 @@ mod tests {
 
     #[test]
     fn a_thread_with_a_table_of_its_own_is_looked_into() {
+        let _turn = crate::DESCRIPTOR_TABLE.lock().unwrap();
         let (told, port) = std::sync::mpsc::channel();
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
