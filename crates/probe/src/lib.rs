@@ -38,8 +38,8 @@ mod sock_diag;
 mod switches;
 mod tree;
 
-/// A thread's copy of the descriptor table keeps open what another test closes: tests that copy it, and one that looks for
-/// what it has closed, take turns.
+/// A thread's copy of the descriptor table keeps open what another test closes, so the tests that copy the table take turns
+/// with each other and with the one that looks for a listener that it has closed.
 #[cfg(test)]
 static DESCRIPTOR_TABLE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 

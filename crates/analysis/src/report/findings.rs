@@ -216,9 +216,12 @@ impl fmt::Display for Tally {
             f,
             "The study's own published data confirm {confirmed} of these, refute {refuted} and leave {undecided} \
              undecided, of which the means alone agree with {agree} and contradict {contradict}. For {silent} there are \
-             no published data. {open} have no verdict at all, for lack of published or stored data to judge them \
-             by."
-        )
+             no published data."
+        )?;
+        match open {
+            0 => write!(f, " Each has a verdict in at least one column."),
+            _ => write!(f, " {open} have no verdict at all, for lack of published or stored data to judge them by."),
+        }
     }
 }
 

@@ -34,7 +34,7 @@ fn a_stored_result_is_printed_in_every_form() {
     let count = |what: &str| junit.matches(what).count();
     let tests: usize = junit.split("tests=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
     assert!(tests > 4 && count("<testcase ") == tests, "{junit}");
-    assert!(count("<skipped ") > 0, "some things two runs do not decide: {junit}");
+    assert!(count("<skipped ") > 0, "two runs leave some assertions undecided: {junit}");
     for form in ["markdown", "junit"] {
         let shown = place.prints(&["show", "cometd-idle-full", "--format", form]);
         assert_eq!(shown.lines().next(), place.prints(&["report", "--format", form]).lines().next());

@@ -2,7 +2,7 @@
 
 use crate::campaign::Place;
 
-/// Nothing may be newer than the last message: not even what the back end says of the feed.
+/// Nothing may be newer than the last message: not even what the back end says about the feed.
 #[test]
 fn polls_for_the_newest_message_get_the_last_one_too() {
     let place = Place::new("polls-newest");

@@ -2,9 +2,9 @@
 //!
 //! To a subject it sends `["info",{"interval_us":…,"count":…,"payload_bytes":…}]` at once, `["getReady"]` when a
 //! feed begins, then each publication as a text message (JSON, but never an array). The subject publishes what is no
-//! array, as it came, on the feed's channel. After the last publication comes nothing: a server that publishes
-//! arrays too would have something newer than it. A connection to the path `/control` is no subject: its `["go"]`
-//! begins a feed.
+//! array, as it came, on the feed's channel. Nothing follows the last publication: a server that publishes arrays too
+//! would take whatever followed for the newest message. A connection to the path `/control` is no subject: its
+//! `["go"]` begins a feed.
 //!
 //! A socket that is full delays publications, drops none and queues none: what is due is a number.
 

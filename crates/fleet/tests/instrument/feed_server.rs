@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// After so long without a publication, what is held back for the next one is sent.
+/// After this long without a publication, what is held back for the next one is sent.
 const QUIET: Duration = Duration::from_millis(200);
 
 /// What it does wrong, in tenths of a per cent of all deliveries.
