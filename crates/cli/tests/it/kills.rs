@@ -22,14 +22,11 @@ fn kills_at_any_instant_lose_nothing_that_was_stored() {
     let phases = "{ connect_ms = 10000, idle_ms = 20, warm_up_ms = 20, load_ms = 150, drain_ms = 3000, after_ms = 0 }";
     place.experiment(&[("repeats", "24"), ("phases", phases)]);
     let mut known: Vec<Run> = Vec::new();
-    let mut alive_max = 0;
     let mut life_max_ms = LIFE_MAX_MS;
     for kill in 1..=KILLS {
-        let mut command = place.pushlab(&["run", "experiment.toml", "--quiet"]);
-        let mut lab = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let (done, alive) = die(&place, &mut lab, &mut random, kill, life_max_ms);
-        alive_max = alive_max.max(alive);
-        wait_for("the end of what the lab started", || processes(&place.store_path()).is_empty().then_some(()));
+        let mut lab = start(&place);
+        let done = die(&place, &mut lab, &mut random, kill, life_max_ms);
+        all_have_ended(&place);
         assert_eq!(integrity(&place.store_path()), "ok", "kill {kill}");
         let store = place.store();
         let rows = store.campaigns().unwrap();
@@ -42,7 +39,12 @@ fn kills_at_any_instant_lose_nothing_that_was_stored() {
     }
     assert!(!known.is_empty() && known.len() < RUNS as usize, "{} runs were done between the kills", known.len());
 
-    assert!(alive_max >= 3, "lab, subject and worker are found while they live: {alive_max}");
+    // Else it would be no wonder that none was found.
+    let mut lab = start(&place);
+    wait_for("lab, subject and worker", || (processes(&place.store_path()).len() >= 3).then_some(()));
+    lab.kill().unwrap();
+    lab.wait().unwrap();
+    all_have_ended(&place);
 
     let (report, code) = place.report(&["--quiet"]);
     assert_eq!((code, report["experiments"][0]["runs_done"].as_u64()), (0, Some(RUNS.into())), "{report:#}");
@@ -60,9 +62,19 @@ fn kills_at_any_instant_lose_nothing_that_was_stored() {
     }
 }
 
-/// Kills the lab, every second time just when it writes to the store. Gives the number of runs that had been
-/// stored, and of processes that were alive.
-fn die(place: &Place, lab: &mut Child, random: &mut fastrand::Rng, kill: usize, life_max_ms: u64) -> (usize, usize) {
+/// Starts the lab, or lets it go on.
+fn start(place: &Place) -> Child {
+    let mut command = place.pushlab(&["run", "experiment.toml", "--quiet"]);
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Waits for the end of all that the lab started.
+fn all_have_ended(place: &Place) {
+    wait_for("the end of what the lab started", || processes(&place.store_path()).is_empty().then_some(()));
+}
+
+/// Kills the lab, every second time just when it writes to the store. Gives the number of runs that had been stored.
+fn die(place: &Place, lab: &mut Child, random: &mut fastrand::Rng, kill: usize, life_max_ms: u64) -> usize {
     let begun = Instant::now();
     let mut done = 0;
     if kill.is_multiple_of(2) {
@@ -80,12 +92,10 @@ fn die(place: &Place, lab: &mut Child, random: &mut fastrand::Rng, kill: usize, 
     }
     let lived = begun.elapsed();
     assert!(lab.try_wait().unwrap().is_none(), "the lab ended by itself after {lived:?}");
-    // Reading /proc takes longer than a commit.
-    let alive = if done > 0 { processes(&place.store_path()).len() } else { 0 };
     lab.kill().unwrap();
     lab.wait().unwrap();
     println!("kill {kill} after {lived:?}");
-    (done, alive)
+    done
 }
 
 /// Live processes that were started for this store: the lab's own and all its children inherit where it is.
