@@ -41,12 +41,6 @@ export function token(sub: string, seconds: number, claims: object = {}): string
   return signed;
 }
 
-/** When a token expires, in milliseconds of the clock. */
-export function expiry(token: string): number {
-  const { exp } = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
-  return exp * 1000;
-}
-
 /** Starts a server that tells clients `warning` seconds before that their token expires. */
 export async function guarded(warning = 30): Promise<Server> {
   const folder = await mkdtemp(join(tmpdir(), "pushlab-access-"));
