@@ -71,6 +71,9 @@ pub struct SearchHeader<E = Experiment> {
     pub from: u32,
     /// The largest load tried.
     pub max: u32,
+    /// Multiples of what is found, at which the load is then measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shares: Vec<f64>,
 }
 
 fn nothing<E>() -> Option<SearchHeader<E>> {
@@ -79,8 +82,8 @@ fn nothing<E>() -> Option<SearchHeader<E>> {
 
 impl SearchHeader<Written> {
     fn believe(self, find: Find<'_>) -> SearchHeader {
-        let Self { experiment, goal, over, from, max } = self;
-        SearchHeader { experiment: Experiment::believe(experiment, find), goal, over, from, max }
+        let Self { experiment, goal, over, from, max, shares } = self;
+        SearchHeader { experiment: Experiment::believe(experiment, find), goal, over, from, max, shares }
     }
 }
 

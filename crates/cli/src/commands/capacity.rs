@@ -35,6 +35,9 @@ pub struct CapacityArgs {
     /// The largest load tried.
     #[arg(long, value_name = "N", default_value = "10000")]
     max: u32,
+    /// Then measure each transport at these multiples of what was found for it, e.g. 0.5,0.9,1.2,2.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    shares: Vec<f64>,
     /// Profile of the experiment; by default `quick`, where it has one.
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
@@ -84,7 +87,8 @@ pub fn run(args: &CapacityArgs) -> anyhow::Result<ExitCode> {
     };
     let watchers = Watchers::of(&args.measure, &start.name, false)?;
     let mut progress = Progress::new(std::slice::from_ref(&experiment), args.measure.quiet);
-    let search = Search { experiment, goal: args.goal.clone(), over, from: args.from, max: args.max };
+    let (goal, shares) = (args.goal.clone(), args.shares.clone());
+    let search = Search { experiment, goal, over, from: args.from, max: args.max, shares };
     let mut campaign = Campaign::search(&search, args.measure.store.open()?, start)?;
     let ended = watchers.watch(&mut progress, |observer| campaign.carry_out(observer))?;
     drop(progress);
@@ -129,5 +133,13 @@ fn sentence(capacity: &Capacity, over: Sweep, unit: &str) -> String {
     };
     let stopped =
         capacity.limit.as_ref().and(capacity.next).map_or(String::new(), |load| format!("; {}", stopped(load)));
-    format!("{} {met}; {limit}{stopped}.", capacity.transport.name())
+    let shares: String = capacity.shares.iter().map(|share| share_sentence(share, over)).collect();
+    format!("{} {met}; {limit}{stopped}.{shares}", capacity.transport.name())
+}
+
+fn share_sentence((share, load): &(f64, Result<u32, String>), over: Sweep) -> String {
+    match load {
+        Ok(load) => format!(" {share} of it: {}.", over.place(*load)),
+        Err(reason) => format!(" {share} of it cannot be run: {reason}."),
+    }
 }

@@ -1,4 +1,5 @@
-//! The largest load that meets a goal: doubled until it fails, then narrowed down between the two.
+//! The largest load that meets a goal: doubled until it fails, then narrowed down between the two. And what happens below
+//! it and above: at multiples of it.
 
 use super::{Done, Planned, Planner, numbered};
 use crate::checks::check_plans;
@@ -6,7 +7,7 @@ use pushlab_analysis::header::SearchHeader;
 use pushlab_analysis::report::RunValues;
 use pushlab_bus::Seats;
 use pushlab_experiment::assertion::{Assertion, Claim, Figure, Relation, Side};
-use pushlab_experiment::cell::Sweep;
+use pushlab_experiment::cell::{Cell, Sweep};
 use pushlab_experiment::{Experiment, Written};
 use pushlab_probe::machine::Room;
 use pushlab_record::PlannedRun;
@@ -15,6 +16,8 @@ use pushlab_wire::transport::Transport;
 
 /// The search ends when failing and passing loads differ by no more than this share.
 pub const TOLERANCE: f64 = 0.05;
+/// The largest multiple of a capacity.
+const MAX_SHARE: f64 = 10.0;
 
 /// What to search for.
 #[derive(Debug, Clone)]
@@ -29,6 +32,8 @@ pub struct Search {
     pub from: u32,
     /// The largest load tried.
     pub max: u32,
+    /// Multiples of what is found for a transport, at which it is then measured.
+    pub shares: Vec<f64>,
 }
 
 /// What was found for one transport.
@@ -42,6 +47,17 @@ pub struct Capacity {
     pub limit: Option<(u32, Limit)>,
     /// The load that is to be tried next; `None` where the search has ended.
     pub next: Option<u32>,
+    /// The shares of what was found with the loads that they are, or why one cannot be run. Empty before the search has
+    /// ended, and where it is not the subject that sets the limit.
+    pub shares: Vec<(f64, Result<u32, String>)>,
+}
+
+impl Capacity {
+    /// The largest load that the subject bears; `None` where something else ended the search.
+    fn of_subject(&self) -> Option<u32> {
+        let is_subject = matches!(self.limit, Some((_, Limit::Goal(_) | Limit::Loss(_))));
+        self.met.filter(|_| is_subject && self.next.is_none()).map(|(load, _)| load)
+    }
 }
 
 /// Why a load is too large.
@@ -95,6 +111,9 @@ pub enum SearchError {
         /// Those that it has.
         known: String,
     },
+    /// A share that is none.
+    #[error("--shares {0}: a share is a number above 0, at most {MAX_SHARE}, e.g. --shares 0.5,0.9,1.2,2")]
+    Share(f64),
     /// The range is empty.
     #[error("--from {from} and --max {max}: --from must be at least 1 and less than --max")]
     Range {
@@ -108,8 +127,8 @@ pub enum SearchError {
 impl Search {
     /// What a campaign's header says of it.
     pub fn header(&self) -> SearchHeader {
-        let Self { experiment, goal, over, from, max } = self.clone();
-        SearchHeader { experiment, goal: goal.to_string(), over, from, max }
+        let Self { experiment, goal, over, from, max, shares } = self.clone();
+        SearchHeader { experiment, goal: goal.to_string(), over, from, max, shares }
     }
 
     /// The transports to search, each for itself.
@@ -197,7 +216,7 @@ impl Search {
     }
 }
 
-/// Searches every transport of an experiment for itself, all of them in turn.
+/// Searches every transport of an experiment for itself, all of them in turn, then measures each at its shares.
 ///
 /// Every block has one load of each transport that is still searched, as often as the experiment repeats: a drift of the
 /// machine hits all alike. What was found so far follows from the runs alone, so that a search that was interrupted goes
@@ -247,6 +266,9 @@ impl CapacitySearch {
         if search.from == 0 || search.from >= search.max {
             return Err(SearchError::Range { from: search.from, max: search.max });
         }
+        if let Some(share) = search.shares.iter().find(|share| !(**share > 0.0 && **share <= MAX_SHARE)) {
+            return Err(SearchError::Share(*share));
+        }
         let transports = search.transports()?;
         let search = Search { experiment: search.narrowed()?, ..search.clone() };
         Ok(Self { search, relation, limit, transports, seed, seats, room })
@@ -254,10 +276,22 @@ impl CapacitySearch {
 
     /// What was found for each transport, as far as the search has come.
     pub fn found(&self, so_far: &[RunValues]) -> Vec<Capacity> {
-        let brackets = self.replay(so_far).brackets;
-        let found = |(transport, bracket): (_, Bracket)| {
-            let next = bracket.next();
-            Capacity { transport, met: bracket.met, limit: bracket.limit, next }
+        self.found_in(&self.replay(so_far).brackets)
+    }
+
+    fn found_in(&self, brackets: &[Bracket]) -> Vec<Capacity> {
+        let has_ended = brackets.iter().all(|bracket| bracket.next().is_none());
+        let found = |(transport, bracket): (_, &Bracket)| {
+            let Bracket { met, limit, .. } = bracket.clone();
+            let mut found = Capacity { transport, met, limit, next: bracket.next(), shares: Vec::new() };
+            if let (Some(capacity), true) = (found.of_subject(), has_ended) {
+                let at = |share: f64| {
+                    let load = (f64::from(capacity) * share).round().max(1.0) as u32;
+                    (share, self.check(&self.search.at(transport, &[load])).map(|()| load))
+                };
+                found.shares = self.search.shares.iter().copied().map(at).collect();
+            }
+            found
         };
         self.transports.iter().copied().zip(brackets).map(found).collect()
     }
@@ -275,19 +309,9 @@ impl CapacitySearch {
         };
         loop {
             let next: Vec<Option<u32>> = state.brackets.iter().map(Bracket::next).collect();
-            let mut cells = Vec::new();
-            for (index, (transport, load)) in self.transports.iter().zip(&next).enumerate() {
-                let Some(load) = *load else { continue };
-                let own = self.search.at(*transport, &[load]);
-                if let Err(reason) = self.check(&own) {
-                    state.brackets[index].tried(load, Err(Limit::Failed(reason)));
-                    continue;
-                }
-                state.loads[index].push(load);
-                let repeats = 1..=own.repeats;
-                cells.extend(own.cells().into_iter().flat_map(|cell| repeats.clone().map(move |n| (cell.clone(), n))));
-            }
-            if cells.is_empty() && next.iter().all(Option::is_none) {
+            let is_search = next.iter().any(Option::is_some);
+            let mut cells = if is_search { self.next_cells(&mut state, &next) } else { self.share_cells(&mut state) };
+            if cells.is_empty() && !is_search {
                 return state;
             }
             random.shuffle(&mut cells);
@@ -305,6 +329,36 @@ impl CapacitySearch {
                 }
             }
         }
+    }
+
+    /// The next load of each transport that is still searched; one that cannot be run is its limit.
+    fn next_cells(&self, state: &mut State, next: &[Option<u32>]) -> Vec<(Cell, u32)> {
+        let mut cells = Vec::new();
+        for (index, (transport, load)) in self.transports.iter().zip(next).enumerate() {
+            let Some(load) = *load else { continue };
+            let own = self.search.at(*transport, &[load]);
+            if let Err(reason) = self.check(&own) {
+                state.brackets[index].tried(load, Err(Limit::Failed(reason)));
+                continue;
+            }
+            state.loads[index].push(load);
+            cells.extend(repeated(&own));
+        }
+        cells
+    }
+
+    /// The shares of what was found that have not been tried as loads.
+    fn share_cells(&self, state: &mut State) -> Vec<(Cell, u32)> {
+        let mut cells = Vec::new();
+        for (capacity, tried) in self.found_in(&state.brackets).iter().zip(&mut state.loads) {
+            for load in capacity.shares.iter().filter_map(|(_, load)| load.as_ref().ok()) {
+                if !tried.contains(load) {
+                    tried.push(*load);
+                    cells.extend(repeated(&self.search.at(capacity.transport, &[*load])));
+                }
+            }
+        }
+        cells
     }
 
     /// Whether a load can be run at all.
@@ -369,6 +423,12 @@ impl Planner for CapacitySearch {
     }
 }
 
+/// Every cell of an experiment as often as it repeats, with the number of the repeat.
+fn repeated(experiment: &Experiment) -> impl Iterator<Item = (Cell, u32)> {
+    let repeats = 1..=experiment.repeats;
+    experiment.cells().into_iter().flat_map(move |cell| repeats.clone().map(move |repeat| (cell.clone(), repeat)))
+}
+
 /// Where the largest load lies that passes, as far as it is known: doubled until it fails, then narrowed down.
 #[derive(Debug, Clone, PartialEq)]
 struct Bracket {
@@ -419,7 +479,14 @@ mod tests {
     fn search(goal: &str, change: impl FnOnce(&mut Experiment)) -> Search {
         let mut experiment = crate::experiments::load("tangen-chat", None).unwrap();
         change(&mut experiment);
-        Search { experiment, goal: Assertion::parse(goal).unwrap(), over: Sweep::Clients, from: 10, max: 2_000 }
+        Search {
+            experiment,
+            goal: Assertion::parse(goal).unwrap(),
+            over: Sweep::Clients,
+            from: 10,
+            max: 2_000,
+            shares: Vec::new(),
+        }
     }
 
     #[test]
@@ -518,6 +585,11 @@ mod tests {
 
     #[test]
     fn a_search_that_was_interrupted_goes_on_where_it_was() {
+        let planner = || {
+            let mut planner = planner();
+            planner.search.shares = vec![0.5, 2.0];
+            planner
+        };
         let (mut whole, mut so_far) = (Vec::new(), Vec::new());
         carry_out(&planner(), &mut whole, usize::MAX);
         for _ in 0..whole.len() {
@@ -528,6 +600,42 @@ mod tests {
         let cells = |runs: &[RunValues]| runs.iter().map(|run| (run.cell.clone(), run.repeat)).collect::<Vec<_>>();
         assert_eq!(cells(&so_far), cells(&whole));
         assert!(planner().block(&so_far).is_none());
+    }
+
+    /// Once all are found, each transport is measured at its own shares; not where something else was the limit.
+    #[test]
+    fn shares_of_what_was_found_come_last() {
+        let mut planner = planner();
+        planner.search.shares = vec![0.5, 1.0, 2.0];
+        let mut so_far = Vec::new();
+        let blocks = carry_out(&planner, &mut so_far, usize::MAX);
+        let found = planner.found(&so_far);
+        let loads = |transport: Transport| -> Vec<u32> {
+            let own = found.iter().find(|capacity| capacity.transport == transport).unwrap();
+            own.shares.iter().map(|(_, load)| *load.as_ref().unwrap()).collect()
+        };
+        let capacity = found[0].met.unwrap().0;
+        assert_eq!(loads(Transport::WebSocket), [capacity.div_ceil(2), capacity, 2 * capacity]);
+        assert_eq!(loads(Transport::Sse), [30, 60, 120]);
+        assert_eq!(loads(Transport::LongPolling), [] as [u32; 0], "it bears all that was asked for");
+        let last = blocks.last().unwrap();
+        let of = |transport| last.iter().filter(move |run| run.cell.transport == transport);
+        let at = |transport| of(transport).map(|run| run.cell.clients).collect::<std::collections::BTreeSet<u32>>();
+        assert_eq!(at(Transport::Sse), [30, 120].into(), "60 was tried in the search");
+        assert_eq!(of(Transport::Sse).count(), 4, "twice each, as the experiment repeats");
+        assert_eq!(at(Transport::LongPolling), [].into());
+        let before = planner.found(&so_far[..so_far.len() - last.len() - 1]);
+        assert!(before.iter().all(|capacity| capacity.shares.is_empty()), "the search goes on");
+        let tried: usize = planner.experiments(&so_far).iter().map(|experiment| experiment.runs()).sum();
+        assert_eq!(tried, so_far.len(), "a report finds every run");
+        planner.search.shares = vec![0.5, 900.0];
+        let refused = planner.found(&so_far).remove(0).shares.remove(1);
+        assert!(refused.1.unwrap_err().contains("max_tracked_pairs"));
+        for share in [0.0, -1.0, 11.0, f64::NAN] {
+            let search = Search { shares: vec![share], ..search("p99() < 50 ms", |_| ()) };
+            let error = CapacitySearch::new(&search, SEATS, None, 1).err().unwrap().to_string();
+            assert!(error.contains("a share is a number above 0"), "{error}");
+        }
     }
 
     #[test]
