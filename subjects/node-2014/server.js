@@ -12,6 +12,7 @@ var url = require('url')
 var env = process.env
 var ws = require(env.WS || 'ws')
 require('./event-loop-lag')
+require('./memory-usage')
 
 var OPEN = 1
 var FEED_RETRY_MS = 100

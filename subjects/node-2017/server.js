@@ -6,6 +6,7 @@
 const http = require('http')
 const url = require('url')
 const WebSocket = require('ws')
+require('./memory-usage')
 
 const { HOST = '127.0.0.1', PORT = '0', FEED, FEED_CHANNEL = 'feed', GC, CROSS_ORIGIN } = process.env
 const HISTORY_MAX = 1000

@@ -3,6 +3,7 @@
 import http from 'node:http'
 import { WebSocket, WebSocketServer } from 'ws'
 import './event-loop-lag.mjs'
+import './memory-usage.mjs'
 
 const { HOST = '127.0.0.1', PORT = '0', FEED, FEED_CHANNEL = 'feed', GC, EVENTS, COMPRESSION_FROM, CROSS_ORIGIN } = process.env
 // With context, `ws` would compress every message, however small.

@@ -66,6 +66,7 @@ impl Metric {
             self.name,
             "latency_own_trend"
                 | "memory_growth"
+                | "memory_heap_growth"
                 | "memory_kernel"
                 | "memory_own"
                 | "memory_per_client"
@@ -188,6 +189,13 @@ macro_rules! for_each_metric {
             memory_after "Server memory after the load", "MiB", Lower, "resident, everybody still connected";
             memory_growth "Growth of server memory", "MiB/h", Lower,
                 "trend of resident memory over the load phase, from a minute on; a soak that leaks has one above zero";
+            memory_heap "Heap of the server", "MiB", Lower,
+                "what objects take in the heap of its runtime, those not yet collected included, mean of the load phase";
+            memory_heap_total "Whole heap of the server", "MiB", Lower, "the heap of its runtime, mean of the load phase";
+            memory_heap_growth "Growth of the server's heap", "MiB/h", Lower,
+                "trend of memory_heap over the load phase, from a minute on";
+            memory_external "Memory outside the server's heap", "MiB", Lower,
+                "what objects of the heap of its runtime hold outside it, such as buffers, mean of the load phase";
             memory_baseline "Server memory alone", "MiB", Lower, "resident, before any client";
             memory_own "Server memory of the work", "MiB", Lower, "highest of load and drain, less that of the server alone";
             memory_per_client "Memory per idle client", "KiB", Lower,

@@ -97,6 +97,7 @@ impl Collected {
             counters: self.counters,
             collections: self.runtime.collections,
             event_loop_lag: self.runtime.lags,
+            memory_usage: self.runtime.memory,
             subject_command: self.subject_command,
             plan: self.plan,
             side_by_side: self.side_by_side,

@@ -61,6 +61,17 @@ impl Seconds {
         column
     }
 
+    /// The last of these values, each at an instant, of each second.
+    pub fn last(&self, values: impl Iterator<Item = (u64, f64)>) -> Vec<Option<f64>> {
+        let mut column = vec![None; self.count];
+        for (t_ns, value) in values {
+            if let Some(second) = self.at(t_ns) {
+                column[second] = Some(value);
+            }
+        }
+        column
+    }
+
     /// How long the subject stood still in each second, ms. A pause lies where it was; of the steps before it is not known
     /// when they were, so they count where it ended.
     pub fn stopped_ms(&self, collections: Option<&[Collection]>) -> Vec<Option<f64>> {
@@ -107,6 +118,12 @@ mod tests {
         assert_eq!(stopped, [Some(125.0), Some(100.0), Some(1_000.0), Some(301.0)]);
         let longest = columns.highest_ms(own.iter().map(|one| (one.t_ns, one.pause_ns)));
         assert_eq!(longest, [Some(300.0), None, None, Some(1_400.0)]);
+        let told = columns.last(
+            [(9_000, 1.0), (10_000, 2.0), (10_999, 3.0), (12_000, 4.0), (14_000, 5.0)]
+                .map(|(ms, of)| (ms * MS, of))
+                .into_iter(),
+        );
+        assert_eq!(told, [Some(3.0), None, Some(4.0), None]);
         assert_eq!(columns.stopped_ms(Some(&[pause(14_500, 700, 9)])), [Some(0.0), Some(0.0), Some(0.0), Some(200.0)]);
     }
 }

@@ -1,12 +1,14 @@
-//! What a server's runtime says of itself on standard output: its garbage collections, and the lag of its event loop.
+//! What a server's runtime says of itself on standard output: its garbage collections, the lag of its event loop, and its
+//! memory by kind.
 //!
 //! V8 (`--trace-gc`) and HotSpot (`-Xlog:gc`) write a line for each collection when it is over. What they call its time
 //! counts from their own start, with a precision of 1 ms at best; the instant at which the line is read is as good and
-//! needs no second clock. Lag is told by servers that have a timer for it, once a second for all times since.
+//! needs no second clock. Lag is told by servers that have a timer for it, once a second for all times since; memory by
+//! those that ask their runtime for it at an interval.
 
 use serde::{Deserialize, Serialize};
 
-/// Most entries of each kind that are kept: collections take 32 MiB then, lags 16 MiB.
+/// Most entries of each kind that are kept: collections take 32 MiB then, lags 16 MiB, readings of memory 40 MiB.
 const MAX_ENTRIES: usize = 1 << 20;
 /// Most lags that follow from one line.
 const MAX_LAGS_OF_LINE: usize = 1 << 16;
@@ -14,6 +16,8 @@ const MAX_LAGS_OF_LINE: usize = 1 << 16;
 const MAX_MS: f64 = 86_400_000.0;
 /// How a line about the event loop begins; the timer's interval, ` ms: ` and its lags in ms follow.
 const LAG: &str = "event-loop lag of a timer of ";
+/// How a line about memory begins.
+const MEMORY: &str = "memory usage: ";
 
 /// A garbage collection, or the part of one, that stopped the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +73,19 @@ pub struct LoopLag {
     pub lag_ns: u64,
 }
 
+/// Memory of the program as its runtime divides it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryUsage {
+    /// When it was told, monotonic clock of the host, ns.
+    pub t_ns: u64,
+    /// What objects take in the heap, those that nobody needs any more included, bytes.
+    pub heap_used_bytes: u64,
+    /// The whole heap, bytes.
+    pub heap_total_bytes: u64,
+    /// What objects of the heap hold outside it, such as buffers, bytes; `None` where the runtime does not tell.
+    pub external_bytes: Option<u64>,
+}
+
 /// All that a runtime has said.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct RuntimeLog {
@@ -76,12 +93,14 @@ pub struct RuntimeLog {
     pub collections: Option<Vec<Collection>>,
     /// Lag of its event loop, where it tells that.
     pub lags: Vec<LoopLag>,
+    /// Its memory by kind, where it tells that.
+    pub memory: Vec<MemoryUsage>,
 }
 
 impl RuntimeLog {
     /// An empty one.
     pub fn new(logs_collections: bool) -> Self {
-        Self { collections: logs_collections.then(Vec::new), lags: Vec::new() }
+        Self { collections: logs_collections.then(Vec::new), ..Self::default() }
     }
 
     /// Notes a line that arrived at `t_ns`; one that says something else is left out.
@@ -92,6 +111,9 @@ impl RuntimeLog {
         }
         let room = MAX_ENTRIES.saturating_sub(self.lags.len());
         self.lags.extend(lags(line, t_ns).unwrap_or_default().into_iter().take(room));
+        if self.memory.len() < MAX_ENTRIES {
+            self.memory.extend(memory(line, t_ns));
+        }
     }
 
     /// Adds what the runtime of the process says that came in the place of this one.
@@ -101,6 +123,7 @@ impl RuntimeLog {
             None => self.collections = later.collections,
         }
         self.lags.extend(later.lags);
+        self.memory.extend(later.memory);
     }
 
     /// What was noted so far; it is not kept.
@@ -177,6 +200,19 @@ fn lags(line: &str, t_ns: u64) -> Option<Vec<LoopLag>> {
     }
     found.reverse();
     Some(found)
+}
+
+/// `memory usage: heap used 5210432, heap total 8654848, external 18231`, in bytes; the last may be missing.
+fn memory(line: &str, t_ns: u64) -> Option<MemoryUsage> {
+    let mut parts = line.trim_end().strip_prefix(MEMORY)?.split(", ");
+    let mut bytes = |name: &str| parts.next().map(|part| part.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
+    let heap_used_bytes = bytes("heap used")??;
+    let heap_total_bytes = bytes("heap total")??;
+    let external_bytes = match bytes("external") {
+        Some(told) => Some(told?),
+        None => None,
+    };
+    Some(MemoryUsage { t_ns, heap_used_bytes, heap_total_bytes, external_bytes })
 }
 
 #[cfg(test)]
@@ -307,6 +343,35 @@ mod tests {
     }
 
     #[test]
+    fn memory_is_told_by_kind_and_without_what_old_versions_do_not_know() {
+        let told = |line: &str| {
+            let mut log = RuntimeLog::new(false);
+            log.note(line, 7);
+            assert!(log.lags.is_empty() && log.memory.len() < 2, "{line}");
+            log.memory.first().map(|one| (one.t_ns, one.heap_used_bytes, one.heap_total_bytes, one.external_bytes))
+        };
+        let line = "memory usage: heap used 5210432, heap total 8654848, external 18231\n";
+        assert_eq!(told(line), Some((7, 5_210_432, 8_654_848, Some(18_231))));
+        assert_eq!(told("memory usage: heap used 1, heap total 2"), Some((7, 1, 2, None)));
+        for other in [
+            "memory usage: heap used 1",
+            "memory usage: heap used 1, external 2",
+            "memory usage: heap used 1, heap total 2, external undefined",
+            "memory usage: heap used -1, heap total 2",
+            "memory usage: heap used 1.5, heap total 2",
+            "about memory usage: heap used 1, heap total 2",
+        ] {
+            assert_eq!(told(other), None, "{other}");
+        }
+        let mut log = RuntimeLog::new(false);
+        log.note(line, 7);
+        let mut later = log.take();
+        later.note(line, 9);
+        log.extend(later);
+        assert_eq!(log.memory.iter().map(|one| one.t_ns).collect::<Vec<_>>(), [7, 9]);
+    }
+
+    #[test]
     fn no_more_is_kept_than_there_is_room_for() {
         let mut log = RuntimeLog::new(true);
         for _ in 0..20 {
@@ -315,6 +380,8 @@ mod tests {
         assert_eq!(log.lags.len(), MAX_ENTRIES);
         let line = "GC(9) Pause Full (System.gc()) 10M->4M(128M) 12.345ms";
         (0..=MAX_ENTRIES).for_each(|_| log.note(line, 7));
+        (0..=MAX_ENTRIES).for_each(|_| log.note("memory usage: heap used 1, heap total 2", 7));
+        assert_eq!(log.memory.len(), MAX_ENTRIES);
         assert_eq!(log.collections.map(|all| all.len()), Some(MAX_ENTRIES));
     }
 }

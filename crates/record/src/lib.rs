@@ -7,7 +7,7 @@ use pushlab_link::profile::Profile;
 use pushlab_link::totals::Totals;
 use pushlab_probe::Sample;
 use pushlab_probe::TcpActivity;
-use pushlab_probe::runtime_log::{Collection, LoopLag};
+use pushlab_probe::runtime_log::{Collection, LoopLag, MemoryUsage};
 use pushlab_stats::{Histogram, Steady, Warning};
 use pushlab_workload::plan::{Phase, Plan};
 use pushlab_workload::result::LoadResult;
@@ -69,6 +69,9 @@ pub struct RunRecord {
     /// How long the subject's event loop let a timer wait; empty where it does not tell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub event_loop_lag: Vec<LoopLag>,
+    /// The subject's memory by kind, as its runtime tells it; empty where it does not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory_usage: Vec<MemoryUsage>,
     /// Command line of the subject.
     pub subject_command: Vec<String>,
     /// Why nothing but its clients tells of the subject, where that is so.
@@ -242,6 +245,7 @@ impl RunRecord {
             counters: Vec::new(),
             collections: None,
             event_loop_lag: Vec::new(),
+            memory_usage: Vec::new(),
             subject_command: Vec::new(),
             unobserved: None,
             server_since: None,

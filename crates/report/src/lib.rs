@@ -313,6 +313,12 @@ pub struct Timeline {
     pub collector_pause_max: Vec<Option<f64>>,
     /// Highest lag of the server's event loop among what was due in the second, ms; null where it does not tell.
     pub event_loop_lag: Vec<Option<f64>>,
+    /// What objects take in the heap of the server's runtime, MiB; null where it does not tell.
+    pub memory_heap: Vec<Option<f64>>,
+    /// The whole heap of the server's runtime, MiB; null where it does not tell.
+    pub memory_heap_total: Vec<Option<f64>>,
+    /// What objects of that heap hold outside it, MiB; null where it does not tell.
+    pub memory_external: Vec<Option<f64>>,
     /// Instants of the probe's columns.
     pub probe_t: Vec<f64>,
     /// Subject's CPU, per cent of one core.

@@ -71,6 +71,7 @@ const TIMELINE: Shape = {
     ...{ server_received: "list", server_sent: "list", queued_bytes: "list" },
     ...{ latency_median: "list", latency_p99: "list", latency_own_median: "list" },
     ...{ collector_time: "list", collector_pause_max: "list", event_loop_lag: "list" },
+    ...{ memory_heap: "list", memory_heap_total: "list", memory_external: "list" },
     ...{ cpu: "list", memory: "list", generator_cpu: "list" },
   },
 };

@@ -11,7 +11,9 @@ use pushlab_report::{Agreement, Alarm, Expectation, Judged, Origin};
 use std::collections::BTreeSet;
 
 /// The variable in a foreign subject's environment by which it measures the lag of its event loop: how often, in ms.
-const EVENT_LOOP_LAG: &str = "EVENT_LOOP_LAG";
+/// Metrics that a server tells only if a variable is in its environment, by how their names begin.
+const TOLD_IF_ASKED: [(&str, &str); 3] =
+    [("event_loop_lag", "EVENT_LOOP_LAG"), ("memory_heap", "MEMORY_USAGE"), ("memory_external", "MEMORY_USAGE")];
 
 /// Judges everything that an experiment expects; the series are those of all experiments. What a study found of series that
 /// are not there is counted: it would be undecided whatever is measured.
@@ -184,8 +186,9 @@ fn untold(metric: &str, experiment: &Experiment) -> Option<String> {
     }
     let of_variants = experiment.variants.iter().filter_map(|variant| variant.environment.as_ref());
     let mut environments = of_variants.chain([&experiment.environment]);
-    let is_untold = metric.starts_with("event_loop_lag") && !environments.any(|one| one.contains_key(EVENT_LOOP_LAG));
-    is_untold.then(|| format!("{metric} needs {EVENT_LOOP_LAG} in the environment"))
+    let (_, variable) = TOLD_IF_ASKED.iter().find(|(begin, _)| metric.starts_with(begin))?;
+    (!environments.any(|one| one.contains_key(*variable)))
+        .then(|| format!("{metric} needs {variable} in the environment"))
 }
 
 fn find(term: &Term, experiment: &str, series: &[&SeriesRuns<'_>], seed: u64) -> Result<Vec<PointSamples>, String> {
@@ -253,6 +256,10 @@ mod tests {
         experiment.variants.iter_mut().for_each(|variant| variant.environment = None);
         assert_eq!(why(&experiment, collector).unwrap(), "collector_time needs collections = true");
         assert_eq!(why(&experiment, lag).unwrap(), "event_loop_lag_p99 needs EVENT_LOOP_LAG in the environment");
+        let heap = "memory_heap(websocket, as-published) < 5 at 40000";
+        assert_eq!(why(&experiment, heap).unwrap(), "memory_heap needs MEMORY_USAGE in the environment");
+        experiment.environment.insert("MEMORY_USAGE".to_owned(), "1000".to_owned());
+        assert_eq!(why(&experiment, heap), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use pushlab_probe::Sample;
 use pushlab_probe::paused::Seconds;
+use pushlab_probe::runtime_log::MemoryUsage;
 use pushlab_record::{CounterSample, RunRecord};
 use pushlab_report::{PhaseSpan, Timeline};
 use pushlab_workload::plan::Phase;
@@ -33,6 +34,9 @@ pub fn timeline(run: &RunRecord) -> Option<Timeline> {
     let columns = Seconds { origin, count: t.len() };
     let pauses = run.collections.iter().flatten().map(|one| (one.t_ns, one.pause_ns));
     let lags = run.event_loop_lag.iter().map(|lag| (lag.t_ns, lag.lag_ns));
+    let kind = |bytes: fn(&MemoryUsage) -> Option<u64>| {
+        columns.last(run.memory_usage.iter().filter_map(|one| Some((one.t_ns, bytes(one)? as f64 / MIB))))
+    };
     let begin = run.baseline.map_or(origin, |(start, _)| start);
     let (probe_t, cpu, memory) = probe_columns(&run.subject, begin, &seconds);
     Some(Timeline {
@@ -48,6 +52,9 @@ pub fn timeline(run: &RunRecord) -> Option<Timeline> {
         collector_time: columns.stopped_ms(run.collections.as_deref()),
         collector_pause_max: columns.highest_ms(pauses),
         event_loop_lag: columns.highest_ms(lags),
+        memory_heap: kind(|one| Some(one.heap_used_bytes)),
+        memory_heap_total: kind(|one| Some(one.heap_total_bytes)),
+        memory_external: kind(|one| one.external_bytes),
         generator_cpu: generator_cpu(&run.generator, &probe_t, &seconds),
         t,
         probe_t,

@@ -69,6 +69,7 @@ const CLOCK_ERROR: &str = "clock_error_ns";
 /// Names of series that only some runs have.
 const COLLECTIONS: &str = "collections";
 const EVENT_LOOP_LAG: &str = "event_loop_lag";
+const MEMORY_USAGE: &str = "memory_usage";
 
 /// Names of histograms, and those that earlier versions stored them by.
 const EARLIER_NAMES: &[(&str, &str)] = &[("turn_duration", "loop_lag")];
@@ -123,6 +124,9 @@ pub fn to_store(record: &RunRecord) -> Result<store::Run, Error> {
     if !record.event_loop_lag.is_empty() {
         run.series.push(to_series(EVENT_LOOP_LAG, &record.event_loop_lag)?);
     }
+    if !record.memory_usage.is_empty() {
+        run.series.push(to_series(MEMORY_USAGE, &record.memory_usage)?);
+    }
     if let Some(result) = &record.result {
         run.phases = phases(&result.phases, result.end_ns)?;
         run.series.push(to_series("seconds", &result.seconds)?);
@@ -174,6 +178,7 @@ pub fn from_store(mut run: store::Run) -> Result<RunRecord, Error> {
         counters: rows(series("counters"))?,
         collections: series(COLLECTIONS).map(from_series).transpose()?,
         event_loop_lag: rows(series(EVENT_LOOP_LAG))?,
+        memory_usage: rows(series(MEMORY_USAGE))?,
         started_at: run.started_at,
         took_ms: run.took_ms,
         attempts: run.attempts,
@@ -313,7 +318,7 @@ mod tests {
     use super::*;
     use pushlab_link::profile::Profile;
     use pushlab_link::totals::{Counts, Parties, Totals};
-    use pushlab_probe::runtime_log::{Collection, CollectionKind, LoopLag};
+    use pushlab_probe::runtime_log::{Collection, CollectionKind, LoopLag, MemoryUsage};
     use pushlab_probe::{Loopback, Sample, TcpActivity, TcpStates, TcpTotals};
     use pushlab_record::{CaptureRecord, CounterSample, KernelMemory, NetworkRecord, RECORD_VERSION};
     use pushlab_stats::Histogram;
@@ -544,6 +549,10 @@ mod tests {
                 Collection { t_ns: 4, pause_ns: 6, steps_ns: 0, kind: CollectionKind::Part },
             ]),
             event_loop_lag: vec![LoopLag { t_ns: 8, lag_ns: 9 }],
+            memory_usage: vec![
+                MemoryUsage { t_ns: 10, heap_used_bytes: 11, heap_total_bytes: MOST, external_bytes: Some(12) },
+                MemoryUsage { t_ns: 13, heap_used_bytes: 14, heap_total_bytes: 15, external_bytes: None },
+            ],
             subject_command: vec!["pushlab".to_owned(), "serve".to_owned()],
             unobserved: Some("it is far away".to_owned()),
             server_since: Some(3),
@@ -686,7 +695,7 @@ mod tests {
         let run = to_store(&whole()).unwrap();
         assert_eq!((run.counts["lost"], run.counts["cpu_load_ns"], run.histograms.len()), (7, 16, 16));
         let series: Vec<&str> = run.series.iter().map(|series| series.name.as_str()).collect();
-        let own = ["collections", "event_loop_lag", "seconds", "deliveries"];
+        let own = ["collections", "event_loop_lag", "memory_usage", "seconds", "deliveries"];
         assert_eq!(series, [&["subject", "generator", "counters"], &own[..]].concat());
         assert_eq!(run.phases.iter().map(|phase| phase.end_ns).collect::<Vec<_>>(), [101, 102, 103, 104, 105, 107]);
         assert_eq!(run.counting(), store::Counts::Void);

@@ -1,8 +1,13 @@
-//! Figures of one run from what the subject's runtime told of itself: garbage collections, and lag of its event loop.
+//! Figures of one run from what the subject's runtime told of itself: garbage collections, lag of its event loop, and memory
+//! by kind.
 
+use super::usage::growth_per_hour;
 use crate::RunRecord;
 use pushlab_probe::paused::Paused;
+use pushlab_probe::runtime_log::MemoryUsage;
 use pushlab_workload::plan::Phase;
+
+const MIB: f64 = 1024.0 * 1024.0;
 
 /// What the collections of the load phase come to.
 fn paused(run: &RunRecord) -> Option<Paused> {
@@ -48,6 +53,40 @@ pub fn event_loop_lag_max(run: &RunRecord) -> Option<f64> {
     lags_of_load(run)?.last().copied()
 }
 
+/// One kind of memory in the load phase: when it was told, ns, and bytes.
+fn memory_of_load(run: &RunRecord, bytes: fn(&MemoryUsage) -> Option<u64>) -> Option<Vec<(u64, u64)>> {
+    let (start, end) = run.phase_span(Phase::Load)?;
+    let inside = run.memory_usage.iter().filter(|one| (start..=end).contains(&one.t_ns));
+    Some(inside.filter_map(|one| Some((one.t_ns, bytes(one)?))).collect())
+}
+
+/// The mean of one kind of memory in the load phase, MiB.
+fn mean_memory(run: &RunRecord, bytes: fn(&MemoryUsage) -> Option<u64>) -> Option<f64> {
+    let told = memory_of_load(run, bytes)?;
+    let sum: f64 = told.iter().map(|&(_, bytes)| bytes as f64 / MIB).sum();
+    (!told.is_empty()).then(|| sum / told.len() as f64)
+}
+
+/// What objects took in the heap of the subject's runtime in the load phase, mean, MiB.
+pub fn memory_heap(run: &RunRecord) -> Option<f64> {
+    mean_memory(run, |one| Some(one.heap_used_bytes))
+}
+
+/// The whole heap of the subject's runtime in the load phase, mean, MiB.
+pub fn memory_heap_total(run: &RunRecord) -> Option<f64> {
+    mean_memory(run, |one| Some(one.heap_total_bytes))
+}
+
+/// What objects of that heap held outside it in the load phase, mean, MiB.
+pub fn memory_external(run: &RunRecord) -> Option<f64> {
+    mean_memory(run, |one| one.external_bytes)
+}
+
+/// Trend of what objects took in the heap over a load phase of at least a minute, MiB per hour.
+pub fn memory_heap_growth(run: &RunRecord) -> Option<f64> {
+    growth_per_hour(run, memory_of_load(run, |one| Some(one.heap_used_bytes))?.into_iter())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,6 +130,31 @@ mod tests {
             collection(3_500, 500, 0, Full),
         ]);
         assert_eq!(figures(&run), [Some(1.5), Some(0.5), Some(5.0), Some(50.0)]);
+    }
+
+    #[test]
+    fn memory_by_kind_is_that_of_the_load_phase() {
+        let mut run = run();
+        let figures = |run: &RunRecord| {
+            [memory_heap, memory_heap_total, memory_external, memory_heap_growth].map(|of| of(run).map(f64::round))
+        };
+        assert_eq!(figures(&run), [None; 4], "it does not tell");
+        let told = |ms: u64, used: u64, external: Option<u64>| MemoryUsage {
+            t_ns: ms * MS,
+            heap_used_bytes: used << 20,
+            heap_total_bytes: (used + 5) << 20,
+            external_bytes: external.map(|mib| mib << 20),
+        };
+        run.memory_usage =
+            vec![told(900, 99, Some(99)), told(1_500, 4, None), told(2_500, 6, None), told(3_500, 99, None)];
+        assert_eq!(
+            figures(&run),
+            [Some(5.0), Some(10.0), None, None],
+            "nobody tells of the outside, and two seconds have no trend"
+        );
+        run.result.as_mut().unwrap().phases[2].t_ns = 121_000 * MS;
+        run.memory_usage = (0..60).map(|at| told(1_000 + 2_000 * at, 10 + at, Some(3))).collect();
+        assert_eq!(figures(&run)[2..], [Some(3.0), Some(1_800.0)], "a MiB every two seconds");
     }
 
     #[test]

@@ -166,8 +166,14 @@ pub fn memory_per_client(run: &RunRecord) -> Option<f64> {
 pub fn memory_growth(run: &RunRecord) -> Option<f64> {
     let (start, end) = run.phase_span(Phase::Load)?;
     let inside = run.subject.iter().filter(|s| s.t_ns >= start && s.t_ns <= end);
+    growth_per_hour(run, inside.map(|s| (s.t_ns, s.rss_bytes)))
+}
+
+/// Trend of bytes over a load phase of at least a minute, MiB per hour; `told` has the instants of that phase, ns.
+pub(super) fn growth_per_hour(run: &RunRecord, told: impl Iterator<Item = (u64, u64)>) -> Option<f64> {
+    let (start, end) = run.phase_span(Phase::Load)?;
     let points: Vec<(f64, f64)> =
-        inside.map(|s| ((s.t_ns - start) as f64 / HOUR_NS, s.rss_bytes as f64 / MIB)).collect();
+        told.map(|(t_ns, bytes)| (t_ns.saturating_sub(start) as f64 / HOUR_NS, bytes as f64 / MIB)).collect();
     let found = (end.saturating_sub(start) >= TREND_NS_MIN).then(|| pushlab_stats::trend(&points, 0.95))?.ok()?;
     Some(found.per_unit)
 }

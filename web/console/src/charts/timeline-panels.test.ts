@@ -7,6 +7,7 @@ const empty = {
   ...{ phases: [], t: [], published: [], server_received: [], server_sent: [], delivered: [] },
   ...{ latency_median: [], latency_p99: [], latency_own_median: [], queued_bytes: [] },
   ...{ collector_time: [], collector_pause_max: [], event_loop_lag: [] },
+  ...{ memory_heap: [], memory_heap_total: [], memory_external: [] },
   ...{ probe_t: [], cpu: [], memory: [], generator_cpu: [] },
 };
 
@@ -54,6 +55,20 @@ test("own publications have a line where any came back", () => {
   expect(labels(empty)).toEqual(["median", "99th percentile"]);
   const own = { ...empty, latency_own_median: [null, 3] as never[] };
   expect(labels(own)).toContain("own publications, median");
+});
+
+test("memory by kind has lines where a runtime told it", () => {
+  const labels = (timeline: typeof empty) =>
+    timelinePanels(timeline)
+      .find((panel) => panel.id === "memory")
+      ?.lines.map((one) => one.label);
+  expect(labels(empty)).toEqual(["server"]);
+  const heap = { memory_heap: [5] as never[], memory_heap_total: [8] as never[] };
+  expect(labels({ ...empty, ...heap, memory_external: [null] as never[] })).toEqual([
+    "server",
+    "its heap",
+    "used of the heap",
+  ]);
 });
 
 test("what a runtime tells has panels where it told anything", () => {

@@ -97,7 +97,7 @@ export function timelinePanels(
       note: "resident, MiB",
       unit: "MiB",
       scale: "linear",
-      lines: [line("server", FIRST, probe_t, timeline.memory)],
+      lines: [line("server", FIRST, probe_t, timeline.memory), ...heapLines(timeline)],
     },
     ...runtimePanels(timeline),
   ];
@@ -130,6 +130,17 @@ function runtimePanels(timeline: Timeline): TimelinePanel[] {
   return panels.filter((panel) =>
     panel.lines.some((one) => one.values.some((value) => value !== null)),
   );
+}
+
+/** Only some foreign servers tell their memory by kind, where they are asked to. */
+function heapLines(timeline: Timeline): TimelineLine[] {
+  const { t, memory_heap_total, memory_heap, memory_external } = timeline;
+  const lines = [
+    line("its heap", SECOND, t, memory_heap_total, DASH),
+    line("used of the heap", SECOND, t, memory_heap, DOTS),
+    line("outside the heap", THIRD, t, memory_external, LONG),
+  ];
+  return lines.filter((one) => one.values.some((value) => value !== null));
 }
 
 /** Only clients that publish see their own publications come back. */
