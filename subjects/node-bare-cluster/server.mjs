@@ -1,11 +1,12 @@
 // What node-bare is, in several processes. The primary process is the balancer: it accepts connections
 // and hands each to a worker in turn. Publications go from worker to primary and, numbered, to all workers,
-// so each worker has the same history, and a poll may be answered by any of them.
+// so each worker has the same history, and a poll may be answered by any of them. With POSITIONS=own each numbers for
+// itself, so it cannot tell what a client has whose last poll another worker answered.
 import cluster from 'node:cluster'
 import http from 'node:http'
 import { WebSocket, WebSocketServer } from 'ws'
 
-const { HOST = '127.0.0.1', PORT = '0', FEED, FEED_CHANNEL = 'feed', GC, WORKERS = '2', COMPRESSION_FROM } = process.env
+const { HOST = '127.0.0.1', PORT = '0', FEED, FEED_CHANNEL = 'feed', GC, WORKERS = '2', POSITIONS, COMPRESSION_FROM } = process.env
 // With context, `ws` would compress every message, however small.
 const compression = { threshold: Number(COMPRESSION_FROM), serverNoContextTakeover: true }
 const perMessageDeflate = COMPRESSION_FROM ? compression : false
@@ -16,14 +17,14 @@ const FEED_RETRY_MS = 100
 const channels = new Map()
 /** The last publications, `count` being the number of the newest. */
 const history = []
-let count = 0
+let count = POSITIONS === 'own' && cluster.isWorker ? cluster.worker.id * 1e6 : 0
 
 function publish(channel, data) {
   process.send({ channel, data: data.toString() })
 }
 
 function deliver({ number, channel, data }) {
-  count = number
+  count = POSITIONS === 'own' ? count + 1 : number
   history.push({ channel, data })
   if (history.length > HISTORY_MAX) history.shift()
   const subscribers = channels.get(channel)

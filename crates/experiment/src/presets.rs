@@ -23,6 +23,8 @@ presets! {
     "cometd-oort",
     "polling-study",
     "polling-study-tabs",
+    "polling-study-tls",
+    "polling-study-cluster",
     "polling-newest",
     "polling-intervals",
     "polling-break-even",

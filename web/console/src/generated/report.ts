@@ -982,6 +982,18 @@ export interface Timeline {
    */
   memory: number[];
   /**
+   * What objects of that heap hold outside it, MiB; null where it does not tell.
+   */
+  memory_external: (number | null)[];
+  /**
+   * What objects take in the heap of the server's runtime, MiB; null where it does not tell.
+   */
+  memory_heap: (number | null)[];
+  /**
+   * The whole heap of the server's runtime, MiB; null where it does not tell.
+   */
+  memory_heap_total: (number | null)[];
+  /**
    * Phases as name, start and end in seconds.
    */
   phases: PhaseSpan[];
