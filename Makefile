@@ -19,7 +19,7 @@ BUNDLE := $(CONSOLE)/dist/report.html $(CONSOLE)/dist/console/index.html $(CONSO
 PACKAGES := $(CONSOLE)/node_modules/.package-lock.json
 CONSOLE_SOURCES := $(shell find $(CONSOLE) $(CLIENT)/src \( -name node_modules -o -name dist \) -prune -o -type f -print)
 CLIENT_PACKAGES := $(CLIENT)/node_modules/.package-lock.json
-TEST_PACKAGES := tests/browser/node_modules/.package-lock.json tests/foreign/node_modules/.package-lock.json
+TEST_PACKAGES := $(addsuffix /node_modules/.package-lock.json,tests/browser tests/by-transport tests/foreign)
 # Not by `cargo run`, which sets variables that make a build inside it start from scratch.
 SUITES_PROGRAM := $(or $(CARGO_TARGET_DIR),target)/debug/pushlab-suites
 PUSHLAB := $(or $(CARGO_TARGET_DIR),target)/release/pushlab

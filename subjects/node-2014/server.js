@@ -1,10 +1,11 @@
 // WebSocket, event streams and long polling as the servers of Tangen 2015 have them: a message is parsed and made JSON
 // again, once for all over WebSocket and event streams, for each client over long polling, whose server keeps everything.
-// Nobody looks at backpressure. Polls at an interval and the list of users are those of the chat of Bigestans 2014. It runs on Node.js 0.10 to today's, with ws 0.4 (WS=ws) or 0.8 (WS=ws-0.8).
+// Nobody looks at backpressure. Polls at an interval and the list of users are those of the chat of Bigestans 2014. It
+// runs on Node.js 0.10 to today's and on io.js, with ws 0.4 (WS=ws), 0.5, 0.7 or 0.8 (WS=ws-0.8).
 //
-// What an experiment may change to find a cause: TURNS=one handles one message of the back end in each turn of the event
-// loop, where by default a turn handles all that were read; WRITES=gathered puts what waits for a socket into one write;
-// EVENTS=two-writes writes an event in two pieces, as that chat does.
+// What an experiment may change to find a cause: TURNS=one handles one message, of the back end or of a client, in each
+// turn of the event loop, where by default a turn handles all that were read; WRITES=gathered puts what waits for a
+// socket into one write; EVENTS=two-writes writes an event in two pieces, as that chat does.
 'use strict'
 var express = require('express')
 var http = require('http')
@@ -61,6 +62,28 @@ function publish(channel, text) {
     due.forEach(answer)
   }
 }
+
+/** What was read and no turn has published yet. */
+var waiting = []
+
+function publishNext() {
+  var one = waiting.shift()
+  publish(one.channel, one.text)
+  one.done()
+  if (waiting.length) setImmediate(publishNext)
+}
+
+/** Publishes what was read, at once or in a turn of its own; then `done`. */
+function take(channel, text, done) {
+  if (env.TURNS !== 'one') {
+    publish(channel, text)
+    return done()
+  }
+  waiting.push({ channel: channel, text: text, done: done })
+  if (waiting.length === 1) setImmediate(publishNext)
+}
+
+function nothing() {}
 
 /** With everything from `next` on: the reply is made for each client anew. */
 function answer(poll) {
@@ -143,8 +166,7 @@ app.get('/users', function (req, res) { res.json(users) })
 
 app.post('/publish', function (req, res) {
   body(req, function (text) {
-    publish(listOf(req.query.channel)[0], text)
-    res.status(204).end()
+    take(listOf(req.query.channel)[0], text, function () { res.status(204).end() })
   })
 })
 
@@ -166,34 +188,23 @@ server.on('upgrade', function (req, socket, head) {
 function accept(socket, target) {
   var names = listOf(target.query.channel)
   var client = { socket: socket, names: names }
-  socket.on('error', function () {})
+  socket.on('error', nothing)
   if (target.pathname === '/ws/echo') {
     socket.on('message', function (data) { socket.send(JSON.stringify(JSON.parse(data))) })
     return
   }
   sockets.push(client)
-  socket.on('message', function (data) { publish(target.query.publish || names[0], data) })
+  socket.on('message', function (data) { take(target.query.publish || names[0], data, nothing) })
   socket.on('close', function () { remove(sockets, client) })
-}
-
-/** What the back end has sent and no turn has handled yet. */
-var waiting = []
-
-function next() {
-  publish(env.FEED_CHANNEL || 'feed', waiting.shift())
-  if (waiting.length) setImmediate(next)
 }
 
 /** Publishes what a back end sends; its own frames are JSON arrays and nobody else's business. */
 function feed() {
   var back = new ws(env.FEED, { perMessageDeflate: false })
   back.on('message', function (data) {
-    if (data[0] === '[') return
-    if (env.TURNS !== 'one') return publish(env.FEED_CHANNEL || 'feed', data)
-    waiting.push(data)
-    if (waiting.length === 1) setImmediate(next)
+    if (data[0] !== '[') take(env.FEED_CHANNEL || 'feed', data, nothing)
   })
-  back.on('error', function () {})
+  back.on('error', nothing)
   back.on('close', function () { setTimeout(feed, FEED_RETRY_MS) })
 }
 

@@ -13,6 +13,7 @@ presets! {
     "tangen-chat",
     "tangen-connections",
     "tangen-idle",
+    "tangen-bytes",
     "johannessen-load",
     "johannessen-idle",
     "johannessen-directions",

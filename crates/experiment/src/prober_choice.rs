@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A ping every 50 ms, over what the clients speak.
 pub fn default_prober() -> Option<Prober> {
-    Some(Prober { interval_ms: 50, over: ProberPath::SameTransport, closed_loop: false })
+    Some(Prober { interval_ms: 50, over: ProberPath::SameTransport, closed_loop: false, subscribed: false })
 }
 
 /// A prober, or whether there is one.

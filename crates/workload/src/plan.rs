@@ -135,6 +135,11 @@ impl Plan {
         self.poll_newest && self.transport == Transport::Polling
     }
 
+    /// Whether the prober receives what the clients do.
+    pub fn prober_is_subscribed(&self) -> bool {
+        self.prober.as_ref().is_some_and(|prober| prober.subscribed)
+    }
+
     /// Whether the prober of a plan with a dialect pings in frames; otherwise by POST.
     pub fn pings_in_frames(&self) -> bool {
         let over = self.prober.as_ref().map(|prober| prober.over);
@@ -377,6 +382,10 @@ pub struct Prober {
     /// late is then asked less often, so that its response times look better than they are.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closed_loop: bool,
+    /// Whether its connection, a WebSocket, also receives what the clients do, so that an answer waits behind it. In the
+    /// bare dialect a ping is then a publication to a channel of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub subscribed: bool,
 }
 
 /// Over what the prober asks.

@@ -114,6 +114,9 @@ pub enum BadPlan {
         /// What they speak.
         dialect: String,
     },
+    /// A prober that receives as clients do is one of them on a WebSocket, and knows its pings among all that comes.
+    #[error("prober.subscribed: {0}")]
+    SubscribedProber(&'static str),
     /// What cannot stand in a request.
     #[error("the target's {name} is {text:?}: {wanted}")]
     Target {
@@ -187,6 +190,7 @@ pub(crate) fn check_plan(plan: &Plan) -> Result<(), BadPlan> {
     in_range("workers", u64::from(plan.workers), 1, u64::from(MAX_WORKERS))?;
     in_range("loops", u64::from(plan.loops), 1, u64::from(MAX_LOOPS * plan.workers))?;
     check_workers(plan)?;
+    check_subscribed_prober(plan)?;
     in_range("connect_rate", u64::from(plan.connect_rate), 1, u64::from(u32::MAX))?;
     if plan.transport.is_interval_driven() {
         in_range("poll_interval_ms", plan.poll_interval_ms, 1, 3_600_000)?;
@@ -235,6 +239,18 @@ fn check_workers(plan: &Plan) -> Result<(), BadPlan> {
     ];
     let why = refusals.into_iter().find(|(is_single, _)| plan.workers > 1 && *is_single);
     why.map_or(Ok(()), |(_, why)| Err(BadPlan::OneWorker { workers: plan.workers, why }))
+}
+
+/// Whether a prober can receive what the clients do.
+fn check_subscribed_prober(plan: &Plan) -> Result<(), BadPlan> {
+    let is_known = plan.speaks.as_ref().is_none_or(|speaks| speaks.dialect == Dialect::Bare);
+    let refusals = [
+        (!plan.pings_in_frames(), "it needs transport websocket and over = \"same-transport\""),
+        (!is_known, "only our own server and bare ones let a connection ask for both: leave the other subjects out"),
+        (matches!(plan.scenario, Scenario::Rooms { .. }), "clients in rooms have no channel in common"),
+    ];
+    let why = refusals.into_iter().find(|(is_refused, _)| plan.prober_is_subscribed() && *is_refused);
+    why.map_or(Ok(()), |(_, why)| Err(BadPlan::SubscribedProber(why)))
 }
 
 /// Whether a plan's dialect can do what the plan wants.

@@ -166,12 +166,18 @@ impl Hosted {
         }
         if let Some(prober) = &plan.prober {
             let channel = plan.prober_channel();
-            let requests = Requests::new(&plan.target, &channel, &channel, 0);
+            let channels = match prober.subscribed {
+                true => format!("{}&channel={channel}", plan.channel),
+                false => channel.clone(),
+            };
+            // What echoes alone is a route without channels in the bare dialect.
+            let sending = (!prober.subscribed).then_some(Sending::Echo);
+            let requests = Requests::new(&plan.target, &channels, &channel, 0);
             let requests = requests.with_keep_alive(plan.sockets.keep_alive);
             let requests = requests.with_headers(RequestHeaders::Minimal, None);
             let config = ProberConfig {
                 dialler: instruments,
-                requests: in_plans_dialect(requests, plan, Some(Sending::Echo)),
+                requests: in_plans_dialect(requests, plan, sending),
                 interval_ns: prober.interval_ms * MS,
                 in_closed_loop: prober.closed_loop,
                 turns: plan.turns,

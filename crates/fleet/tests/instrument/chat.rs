@@ -47,6 +47,34 @@ fn a_chat_is_whole_over_every_transport() {
 }
 
 #[test]
+fn a_subscribed_prober_receives_what_clients_do_and_knows_its_answers() {
+    for subscribed in [false, true] {
+        let server = NativeServer::start(None);
+        let chat = plan(server.address, Transport::WebSocket, 5, CHAT);
+        let mut plan = with_prober(chat, ProberPath::SameTransport);
+        plan.prober.as_mut().unwrap().subscribed = subscribed;
+        let result = run(&plan);
+        assert_whole(&result, 15, 5, subscribed);
+        assert_eq!(result.response_load.count(), PINGS);
+        assert!(result.errors.is_empty(), "{:?}", result.errors);
+        let opened = server.asked().into_iter().filter(|asked| asked.what == "GET /ws").map(|asked| asked.channel);
+        let with_clients = opened.filter(|channel| *channel == plan.channel).count();
+        assert_eq!(with_clients, if subscribed { 6 } else { 5 });
+    }
+}
+
+#[test]
+fn a_subscribed_prober_is_a_client_over_websocket() {
+    let server = NativeServer::start(None);
+    for (transport, over) in [(Transport::Sse, ProberPath::SameTransport), (Transport::WebSocket, ProberPath::Http)] {
+        let mut plan = with_prober(plan(server.address, transport, 5, CHAT), over);
+        plan.prober.as_mut().unwrap().subscribed = true;
+        let refused = Threads::run(&plan, None, &mut |_| ()).unwrap_err().to_string();
+        assert!(refused.contains("prober.subscribed: it needs transport websocket"), "{refused}");
+    }
+}
+
+#[test]
 fn a_few_publish_and_everybody_receives() {
     for transport in Transport::ALL {
         let server = NativeServer::start(None);

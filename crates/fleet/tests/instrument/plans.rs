@@ -53,7 +53,7 @@ pub fn plan(target: SocketAddr, transport: Transport, clients: u32, scenario: Sc
 pub const PINGS: u64 = 36;
 
 pub fn with_prober(plan: Plan, over: ProberPath) -> Plan {
-    Plan { prober: Some(Prober { interval_ms: 10, over, closed_loop: false }), ..plan }
+    Plan { prober: Some(Prober { interval_ms: 10, over, closed_loop: false, subscribed: false }), ..plan }
 }
 
 pub fn run(plan: &Plan) -> LoadResult {

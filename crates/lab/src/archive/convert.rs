@@ -622,7 +622,7 @@ mod tests {
             },
             poll_interval_ms: 20,
             poll_wait_s: 5,
-            prober: Some(Prober { interval_ms: 50, over: ProberPath::Http, closed_loop: true }),
+            prober: Some(Prober { interval_ms: 50, over: ProberPath::Http, closed_loop: true, subscribed: false }),
             phases: Phases { connect_ms: 1, warm_up_ms: 2, idle_ms: 3, load_ms: 4, drain_ms: 5, after_ms: 6 },
             connect_rate: 100,
             loops: 2,

@@ -6,6 +6,7 @@ use crate::transport::frames::encode_text;
 use crate::transport::posts::Posts;
 use crate::transport::{Event, Hearing, Receiver, Requests, Sending};
 use fastrand::Rng;
+use pushlab_wire::stamp::{MAX_SOURCE, Stamp};
 
 /// How a prober asks.
 pub trait EchoPath: Send + 'static {
@@ -109,11 +110,13 @@ impl<R: Receiver> EchoPath for OverFrames<R> {
     }
 }
 
-/// Passes on the data of echoes, and notes that the client is subscribed.
+/// Passes on the data of echoes, and of pings that come back as messages; notes that the client is subscribed.
 fn echoes<'s>(is_subscribed: &'s mut bool, sink: &'s mut impl FnMut(&[u8])) -> impl FnMut(Event<'_>) {
     move |event| match event {
         Event::Subscribed => *is_subscribed = true,
         Event::Echo(data) => sink(data),
+        // A subscribed prober receives what clients publish, too.
+        Event::Message(data) if Stamp::find(data).is_some_and(|stamp| stamp.source == MAX_SOURCE) => sink(data),
         _ => {}
     }
 }

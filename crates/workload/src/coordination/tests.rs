@@ -245,7 +245,8 @@ fn chat(clients: u32) -> Plan {
     };
     let phases =
         Phases { connect_ms: 2_000, warm_up_ms: 300, idle_ms: 100, load_ms: 1_500, drain_ms: 5_000, after_ms: 50 };
-    let prober = Some(Prober { interval_ms: 50, over: ProberPath::SameTransport, closed_loop: false });
+    let prober =
+        Some(Prober { interval_ms: 50, over: ProberPath::SameTransport, closed_loop: false, subscribed: false });
     Plan { phases, prober, loops: 4, ..plan(clients, scenario) }
 }
 
