@@ -60,6 +60,8 @@ pub struct Delivery<'a> {
     pub own_source: u32,
     /// The data.
     pub data: &'a [u8],
+    /// Whether the server says that it has it from another server of its cluster.
+    pub is_relayed: bool,
     /// When it was read, ns.
     pub now_ns: u64,
 }
@@ -165,6 +167,9 @@ impl Recorder {
         }
         if is_own {
             self.part.latency_own.record(latency);
+        }
+        if delivery.is_relayed {
+            self.part.latency_cross_node.record(latency);
         }
         if self.has_receipts {
             self.receipt(&stamp, sequence, &delivery);
@@ -323,7 +328,7 @@ mod tests {
             let data = [&stamp.encode()[..], &Receipt { instant_ns: intended_ns + 200 }.encode()].concat();
             for &member in rooms.members(room) {
                 let now_ns = intended_ns + 500;
-                recorder.delivered(Delivery { receiver: member, own_source: member, data: &data, now_ns });
+                recorder.delivered(Delivery { receiver: member, own_source: member, data: &data, is_relayed: false, now_ns });
             }
             if k < LOAD_FROM {
                 continue;
@@ -362,7 +367,7 @@ mod tests {
             for sequence in [1, 1, 2, 2, 2, 3, 5, 5, 2] {
                 let instant_ns = pacing.due_ns(u64::from(sequence));
                 let data = Stamp { source: 0, sequence, instant_ns }.encode();
-                recorder.delivered(Delivery { receiver: 0, own_source: 0, data: &data, now_ns: instant_ns + 5 });
+                recorder.delivered(Delivery { receiver: 0, own_source: 0, data: &data, is_relayed: false, now_ns: instant_ns + 5 });
             }
             let Part { delivered, duplicated, latency, .. } = &recorder.part;
             // The last comes out of order: that is a fault of the server's, whatever was asked for.
@@ -380,7 +385,7 @@ mod tests {
         let mut hear = |receiver, source, sequence| {
             let instant_ns = pacing.due_ns(pacing.index_of(source % rooms.count(), u64::from(sequence)));
             let data = Stamp { source, sequence, instant_ns }.encode();
-            recorder.delivered(Delivery { receiver, own_source: receiver, data: &data, now_ns: instant_ns + 5 });
+            recorder.delivered(Delivery { receiver, own_source: receiver, data: &data, is_relayed: false, now_ns: instant_ns + 5 });
             let Part { delivered, unknown, reordered, duplicated, .. } = recorder.part;
             (delivered, unknown, reordered, duplicated)
         };
