@@ -295,3 +295,53 @@ impl ProtocolClient for Bayeux {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Dialect;
+    use crate::script::Player;
+    use pushlab_wire::transport::Transport;
+
+    /// A client that a server has taken in, and the connect that it sent then.
+    fn taken_in(ext: &str) -> (Player, String) {
+        let mut player = Player::new(Dialect::Bayeux, Transport::WebSocket, "service");
+        player.open();
+        let handshake = player.opened().remove(0);
+        assert!(handshake.contains(r#""ext":{"ack":true}"#), "every client offers it: {handshake}");
+        let answer = format!(r#"[{{"channel":"/meta/handshake","successful":true,"clientId":"c"{ext}}}]"#);
+        let sent = player.text(&answer).remove(0);
+        (player, sent)
+    }
+
+    fn connect_answered(player: &mut Player, ext: &str) -> String {
+        let sent = player.text(&format!(r#"[{{"channel":"/meta/connect","successful":true{ext}}}]"#));
+        sent.last().unwrap().clone()
+    }
+
+    #[test]
+    fn a_batch_is_acknowledged_by_the_next_connect() {
+        let (mut player, first) = taken_in(r#","ext":{"ack":true}"#);
+        assert!(first.contains(r#""ext":{"ack":-1}"#), "nothing has come: {first}");
+        assert!(connect_answered(&mut player, r#","ext":{"ack":7}"#).contains(r#""ext":{"ack":7}"#));
+        assert!(connect_answered(&mut player, "").contains(r#""ext":{"ack":7}"#), "no batch came with it");
+        assert!(connect_answered(&mut player, r#","ext":{"ack":9}"#).contains(r#""ext":{"ack":9}"#));
+    }
+
+    #[test]
+    fn who_does_not_ask_for_acknowledgements_gets_none() {
+        for ext in ["", r#","ext":{}"#, r#","ext":{"ack":false}"#] {
+            let (mut player, first) = taken_in(ext);
+            let later = connect_answered(&mut player, r#","ext":{"ack":7}"#);
+            assert!(!first.contains("ext") && !later.contains("ext"), "{first} {later}");
+        }
+    }
+
+    #[test]
+    fn what_a_server_has_from_another_is_told_apart() {
+        let (mut player, _) = taken_in("");
+        let told = player.text(
+            r#"[{"channel":"/c/a","data":1},{"channel":"/c/a","data":2,"ext":{"relayed":true}},{"channel":"/c/a","data":3,"ext":{"other":{}}}]"#,
+        );
+        assert_eq!(told, ["message 1", "relayed 2", "message 3"]);
+    }
+}

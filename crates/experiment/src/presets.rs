@@ -21,6 +21,7 @@ presets! {
     "cometd-load",
     "cometd-idle",
     "cometd-oort",
+    "cometd-features",
     "polling-study",
     "polling-study-tabs",
     "polling-newest",
