@@ -4,6 +4,10 @@
 //!
 //! The transport says the connection type. `how` says where echoes go: `service` to a service channel, which answers
 //! its sender; otherwise to a channel that the client alone knows and subscribes to, as there are no services in Faye.
+//!
+//! Every client offers CometD's acknowledgement extension (<https://docs.cometd.org/current9/reference/#_acknowledge>),
+//! and acknowledges where the server takes it up. Servers of a cluster may mark what one has from another by
+//! `"ext":{"relayed":true}`; that is ours, and no part of Bayeux.
 
 use crate::{Answer, Incoming, Notice, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
 use pushlab_wire::transport::Transport;
@@ -13,6 +17,8 @@ use std::borrow::Cow;
 
 const SERVICE: &str = "/service/echo";
 const OWN: &str = "/echo/";
+/// What is acknowledged before there is anything.
+const NO_BATCH: i64 = -1;
 
 /// One client's end.
 #[derive(Debug, Default)]
@@ -22,6 +28,8 @@ pub struct Bayeux {
     /// A browser's cookie, by which CometD tells that posts and polls are one client's.
     cookie: Option<String>,
     messages_sent: u64,
+    /// The last batch that came, for which the next connect thanks; `None` where the server asks for no acknowledgements.
+    acknowledged: Option<i64>,
     is_subscribed: bool,
     /// Whether the server has answered a connect since the connection was opened.
     is_connected: bool,
@@ -41,6 +49,18 @@ struct Message<'a> {
     client_id: Option<Cow<'a, str>>,
     error: Option<Cow<'a, str>>,
     advice: Option<Advice<'a>>,
+    #[serde(borrow)]
+    ext: Option<Extensions<'a>>,
+}
+
+/// Members of extensions, of which others may have any.
+#[derive(Deserialize)]
+struct Extensions<'a> {
+    /// `true` to a handshake, where the extension is there; the number of the batch to a connect.
+    #[serde(borrow)]
+    ack: Option<&'a RawValue>,
+    #[serde(default)]
+    relayed: bool,
 }
 
 #[derive(Deserialize)]
@@ -51,6 +71,10 @@ struct Advice<'a> {
 impl Message<'_> {
     fn reason(&self) -> &str {
         self.error.as_deref().unwrap_or("for no reason given")
+    }
+
+    fn ack(&self) -> Option<&str> {
+        Some(self.ext.as_ref()?.ack?.get())
     }
 }
 
@@ -102,7 +126,8 @@ impl Bayeux {
     fn connect(&mut self, wait_ms: Option<u64>, topic: &Topic) -> Result<String, Refused> {
         let held = wait_ms.map(|ms| format!(r#","advice":{{"timeout":{ms}}}"#)).unwrap_or_default();
         let connection_type = connection_type(topic)?;
-        Ok(self.message("/meta/connect", &format!(r#","connectionType":"{connection_type}"{held}"#)))
+        let ack = self.acknowledged.map(|batch| format!(r#","ext":{{"ack":{batch}}}"#)).unwrap_or_default();
+        Ok(self.message("/meta/connect", &format!(r#","connectionType":"{connection_type}"{held}{ack}"#)))
     }
 
     /// Asks for a session, or goes on with the session of an earlier connection.
@@ -111,7 +136,8 @@ impl Bayeux {
             Some(_) => self.connect(Some(0), turn.topic)?,
             None => {
                 let types = connection_type(turn.topic)?;
-                let members = format!(r#","version":"1.0","supportedConnectionTypes":["{types}"]"#);
+                let members =
+                    format!(r#","version":"1.0","supportedConnectionTypes":["{types}"],"ext":{{"ack":true}}"#);
                 self.message("/meta/handshake", &members)
             }
         };
@@ -167,13 +193,18 @@ impl Bayeux {
         match (message.successful, &*message.channel, message.data) {
             (None, SERVICE, Some(data)) => turn.report(Notice::Echo(data.get())),
             (None, own, Some(data)) if own.starts_with(OWN) => turn.report(Notice::Echo(data.get())),
+            (None, _, Some(data)) if message.ext.as_ref().is_some_and(|ext| ext.relayed) => {
+                turn.report(Notice::Relayed(data.get()));
+            }
             (None, _, Some(data)) => turn.report(Notice::Message(data.get())),
             (Some(true), "/meta/handshake", _) if over == Over::Down => {
+                self.acknowledged = (message.ack() == Some("true")).then_some(NO_BATCH);
                 self.handle_client_id(message.client_id.as_deref().unwrap_or_default(), turn)?;
             }
             (Some(true), "/meta/subscribe", _) => self.is_subscribed = true,
             (Some(true), "/meta/connect", _) if over == Over::Down => {
                 self.is_connected = true;
+                self.acknowledge(message.ack());
                 if turn.topic.transport == Some(Transport::WebSocket) {
                     let connect = self.connect(None, turn.topic)?;
                     self.send(&[connect], turn);
@@ -187,6 +218,13 @@ impl Bayeux {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Whoever answers a connect says which batch of messages came with it, or before.
+    fn acknowledge(&mut self, batch: Option<&str>) {
+        if let (Some(acknowledged), Some(batch)) = (&mut self.acknowledged, batch.and_then(|text| text.parse().ok())) {
+            *acknowledged = batch;
+        }
     }
 
     /// The server does not know the session any more: whatever it had for it is gone.
@@ -255,5 +293,55 @@ impl ProtocolClient for Bayeux {
             Some(Transport::WebSocket) => Step::Frame(text),
             _ => Step::Ask(Over::Up, self.post(topic, text)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Dialect;
+    use crate::script::Player;
+    use pushlab_wire::transport::Transport;
+
+    /// A client that a server has taken in, and the connect that it sent then.
+    fn taken_in(ext: &str) -> (Player, String) {
+        let mut player = Player::new(Dialect::Bayeux, Transport::WebSocket, "service");
+        player.open();
+        let handshake = player.opened().remove(0);
+        assert!(handshake.contains(r#""ext":{"ack":true}"#), "every client offers it: {handshake}");
+        let answer = format!(r#"[{{"channel":"/meta/handshake","successful":true,"clientId":"c"{ext}}}]"#);
+        let sent = player.text(&answer).remove(0);
+        (player, sent)
+    }
+
+    fn connect_answered(player: &mut Player, ext: &str) -> String {
+        let sent = player.text(&format!(r#"[{{"channel":"/meta/connect","successful":true{ext}}}]"#));
+        sent.last().unwrap().clone()
+    }
+
+    #[test]
+    fn a_batch_is_acknowledged_by_the_next_connect() {
+        let (mut player, first) = taken_in(r#","ext":{"ack":true}"#);
+        assert!(first.contains(r#""ext":{"ack":-1}"#), "nothing has come: {first}");
+        assert!(connect_answered(&mut player, r#","ext":{"ack":7}"#).contains(r#""ext":{"ack":7}"#));
+        assert!(connect_answered(&mut player, "").contains(r#""ext":{"ack":7}"#), "no batch came with it");
+        assert!(connect_answered(&mut player, r#","ext":{"ack":9}"#).contains(r#""ext":{"ack":9}"#));
+    }
+
+    #[test]
+    fn who_does_not_ask_for_acknowledgements_gets_none() {
+        for ext in ["", r#","ext":{}"#, r#","ext":{"ack":false}"#] {
+            let (mut player, first) = taken_in(ext);
+            let later = connect_answered(&mut player, r#","ext":{"ack":7}"#);
+            assert!(!first.contains("ext") && !later.contains("ext"), "{first} {later}");
+        }
+    }
+
+    #[test]
+    fn what_a_server_has_from_another_is_told_apart() {
+        let (mut player, _) = taken_in("");
+        let told = player.text(
+            r#"[{"channel":"/c/a","data":1},{"channel":"/c/a","data":2,"ext":{"relayed":true}},{"channel":"/c/a","data":3,"ext":{"other":{}}}]"#,
+        );
+        assert_eq!(told, ["message 1", "relayed 2", "message 3"]);
     }
 }

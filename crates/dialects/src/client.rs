@@ -169,6 +169,8 @@ pub enum Notice<'a> {
     Subscribed,
     /// A delivery's data, or text around it in which its stamp stands.
     Message(&'a str),
+    /// The same, where the server says that it has it from another server of its cluster.
+    Relayed(&'a str),
     /// An answer to an echo.
     Echo(&'a str),
     /// The server says that messages are gone.

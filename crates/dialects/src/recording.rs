@@ -128,6 +128,7 @@ fn short(notice: &Notice<'_>) -> String {
     match notice {
         Notice::Subscribed => "subscribed".to_owned(),
         Notice::Message(text) => format!("message {text}"),
+        Notice::Relayed(text) => format!("relayed {text}"),
         Notice::Echo(text) => format!("echo {text}"),
         Notice::Gap => "gap".to_owned(),
         Notice::Complaint(text) => format!("complaint {text}"),

@@ -34,6 +34,7 @@ impl Player {
             log.push(match notice {
                 Notice::Subscribed => "subscribed".to_owned(),
                 Notice::Message(data) => format!("message {data}"),
+                Notice::Relayed(data) => format!("relayed {data}"),
                 Notice::Echo(data) => format!("echo {data}"),
                 Notice::Gap => "gap".to_owned(),
                 Notice::Complaint(text) => format!("complaint {text}"),

@@ -22,6 +22,7 @@ presets! {
     "cometd-load",
     "cometd-idle",
     "cometd-oort",
+    "cometd-features",
     "polling-study",
     "polling-study-tabs",
     "polling-study-tls",

@@ -60,6 +60,8 @@ pub struct Delivery<'a> {
     pub own_source: u32,
     /// The data.
     pub data: &'a [u8],
+    /// Whether the server says that it has it from another server of its cluster.
+    pub is_relayed: bool,
     /// When it was read, ns.
     pub now_ns: u64,
 }
@@ -165,6 +167,9 @@ impl Recorder {
         }
         if is_own {
             self.part.latency_own.record(latency);
+        }
+        if delivery.is_relayed {
+            self.part.latency_cross_node.record(latency);
         }
         if self.has_receipts {
             self.receipt(&stamp, sequence, &delivery);
@@ -323,7 +328,13 @@ mod tests {
             let data = [&stamp.encode()[..], &Receipt { instant_ns: intended_ns + 200 }.encode()].concat();
             for &member in rooms.members(room) {
                 let now_ns = intended_ns + 500;
-                recorder.delivered(Delivery { receiver: member, own_source: member, data: &data, now_ns });
+                recorder.delivered(Delivery {
+                    receiver: member,
+                    own_source: member,
+                    data: &data,
+                    is_relayed: false,
+                    now_ns,
+                });
             }
             if k < LOAD_FROM {
                 continue;
@@ -346,6 +357,22 @@ mod tests {
     }
 
     #[test]
+    fn what_was_relayed_is_also_counted_apart() {
+        let rooms = Arc::new(Rooms::draw(1, 1, 1, 1));
+        let (mut recorder, pacing) = in_rooms(1, &rooms, 2);
+        for (sequence, is_relayed) in [(1, true), (2, false), (3, true), (4, true)] {
+            let instant_ns = pacing.due_ns(u64::from(sequence));
+            let now_ns = instant_ns + if is_relayed { 5_000_000 } else { 1_000_000 };
+            let data = Stamp { source: 0, sequence, instant_ns }.encode();
+            recorder.delivered(Delivery { receiver: 0, own_source: 0, data: &data, is_relayed, now_ns });
+        }
+        let Part { latency, latency_cross_node, .. } = &recorder.part;
+        assert_eq!((latency.count(), latency_cross_node.count()), (3, 2), "of the load phase");
+        let same_node = latency.without(latency_cross_node).unwrap();
+        assert!(same_node.max().unwrap() < 2_000_000 && latency_cross_node.min().unwrap() > 4_000_000);
+    }
+
+    #[test]
     fn what_a_poll_for_the_newest_message_brings_again_counts_once() {
         let pacing = Pacing { count: 100, ..Pacing::endless(0, 1_000_000, 1) };
         let schedule = Some(Schedule::Open { pacing: pacing.clone(), load_from: 2 });
@@ -362,7 +389,13 @@ mod tests {
             for sequence in [1, 1, 2, 2, 2, 3, 5, 5, 2] {
                 let instant_ns = pacing.due_ns(u64::from(sequence));
                 let data = Stamp { source: 0, sequence, instant_ns }.encode();
-                recorder.delivered(Delivery { receiver: 0, own_source: 0, data: &data, now_ns: instant_ns + 5 });
+                recorder.delivered(Delivery {
+                    receiver: 0,
+                    own_source: 0,
+                    data: &data,
+                    is_relayed: false,
+                    now_ns: instant_ns + 5,
+                });
             }
             let Part { delivered, duplicated, latency, .. } = &recorder.part;
             // The last comes out of order: that is a fault of the server's, whatever was asked for.
@@ -380,7 +413,13 @@ mod tests {
         let mut hear = |receiver, source, sequence| {
             let instant_ns = pacing.due_ns(pacing.index_of(source % rooms.count(), u64::from(sequence)));
             let data = Stamp { source, sequence, instant_ns }.encode();
-            recorder.delivered(Delivery { receiver, own_source: receiver, data: &data, now_ns: instant_ns + 5 });
+            recorder.delivered(Delivery {
+                receiver,
+                own_source: receiver,
+                data: &data,
+                is_relayed: false,
+                now_ns: instant_ns + 5,
+            });
             let Part { delivered, unknown, reordered, duplicated, .. } = recorder.part;
             (delivered, unknown, reordered, duplicated)
         };

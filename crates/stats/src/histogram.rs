@@ -92,6 +92,12 @@ impl Histogram {
         self.0.add(&other.0).expect("every Histogram has the same bounds and digits, so every value fits");
     }
 
+    /// What is left of it without the values of `part`, which must all be among its own; `None` where one is not.
+    pub fn without(&self, part: &Histogram) -> Option<Self> {
+        let mut rest = self.0.clone();
+        rest.subtract(&part.0).is_ok().then_some(Self(rest))
+    }
+
     /// Removes all counts and keeps the memory.
     pub fn clear(&mut self) {
         self.0.reset();
@@ -216,6 +222,18 @@ impl JsonSchema for Histogram {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_is_taken_away_again() {
+        let (mut all, mut part) = (Histogram::new(), Histogram::new());
+        all.record_n(1_000, 7);
+        part.record_n(5_000_000, 3);
+        let rest = all.clone();
+        all.merge(&part);
+        assert_eq!(all.without(&part), Some(rest));
+        part.record(9_000_000);
+        assert_eq!(all.without(&part), None, "not among its own");
+    }
 
     fn random(seed: u64, values: usize) -> (Histogram, Vec<u64>) {
         let mut rng = fastrand::Rng::with_seed(seed);

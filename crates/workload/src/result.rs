@@ -233,6 +233,9 @@ measured! {
         latency_last,
         /// Intended instant to delivery, of clients' own publications alone: the round trip. Chat, rooms and echo only.
         latency_own,
+        /// Intended instant to delivery, of deliveries that crossed from one server of a cluster to another; only where the
+        /// server says which did.
+        latency_cross_node,
         /// Intended instant to the server's receipt mark, once for each delivery that bears one.
         latency_up,
         /// The server's receipt mark to delivery.

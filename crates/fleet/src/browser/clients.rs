@@ -375,6 +375,7 @@ impl Clients {
                         receiver: client,
                         own_source: client,
                         data: data.as_bytes(),
+                        is_relayed: false,
                         now_ns: at_ns,
                     });
                     // Load and drain, as the link counts.

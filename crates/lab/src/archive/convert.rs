@@ -442,6 +442,7 @@ mod tests {
             latency_first: histogram(2),
             latency_last: histogram(4),
             latency_own: histogram(5),
+            latency_cross_node: histogram(12),
             latency_up: histogram(6),
             latency_down: histogram(7),
             response_idle: histogram(8),

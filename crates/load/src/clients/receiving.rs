@@ -48,12 +48,17 @@ impl Heard<'_> {
             Event::Message(data) => {
                 self.outcome.has_news = true;
                 self.payload += if self.recorder.is_back_ends(data) { 0 } else { data.len() as u64 };
-                self.deliver(data);
+                self.deliver(data, false);
+            }
+            Event::Relayed(data) => {
+                self.outcome.has_news = true;
+                self.payload += data.len() as u64;
+                self.deliver(data, true);
             }
             Event::Echo(data) => {
                 self.outcome.has_echo = true;
                 self.payload += data.len() as u64;
-                self.deliver(data);
+                self.deliver(data, false);
             }
             Event::Subscribed => self.outcome.is_subscribed = true,
             Event::Gap => {
@@ -89,9 +94,9 @@ impl Heard<'_> {
     }
 
     #[inline]
-    fn deliver(&mut self, data: &[u8]) {
+    fn deliver(&mut self, data: &[u8], is_relayed: bool) {
         let Self { receiver, own_source, now_ns, .. } = *self;
-        self.recorder.delivered(Delivery { receiver, own_source, data, now_ns });
+        self.recorder.delivered(Delivery { receiver, own_source, data, is_relayed, now_ns });
     }
 }
 

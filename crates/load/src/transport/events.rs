@@ -16,6 +16,8 @@ pub enum Event<'a> {
     Subscribed,
     /// A delivery's data.
     Message(&'a [u8]),
+    /// The same, where the server says that it has it from another server of its cluster.
+    Relayed(&'a [u8]),
     /// An answer to an echo.
     Echo(&'a [u8]),
     /// What follows was compressed: `inflated` bytes came as `sent`.

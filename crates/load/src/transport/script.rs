@@ -88,7 +88,7 @@ impl<R: Receiver, S: FnMut(Event<'_>)> Incoming for Told<'_, R, S> {
 pub fn play(client: &mut impl Receiver, cuts: &[usize], answer: &dyn Fn(&str) -> Vec<u8>) -> Result<Outcome, Cut> {
     let (mut payload, mut events) = (0, Vec::new());
     let sink = |event: Event<'_>| {
-        if let Event::Message(data) | Event::Echo(data) = event {
+        if let Event::Message(data) | Event::Relayed(data) | Event::Echo(data) = event {
             payload += data.len() as u64;
         }
         events.push(short(&event));
@@ -128,6 +128,7 @@ fn short(event: &Event<'_>) -> String {
     match event {
         Event::Subscribed => "subscribed".into(),
         Event::Message(data) => format!("message {}", text(data)),
+        Event::Relayed(data) => format!("relayed {}", text(data)),
         Event::Echo(data) => format!("echo {}", text(data)),
         Event::ComeBack { after_ms } => format!("come back after {after_ms}"),
         Event::Gap => "gap".into(),

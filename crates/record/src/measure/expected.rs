@@ -20,6 +20,10 @@ pub enum Times {
     Last,
     /// Of each publication back to its publisher.
     Own,
+    /// Of deliveries within one server of a cluster.
+    SameNode,
+    /// Of deliveries from one server of a cluster to another.
+    CrossNode,
     /// Of pings while the load runs.
     Response,
     /// Of pings before the load.
@@ -31,12 +35,16 @@ pub enum Times {
 }
 
 /// Every figure that is a quantile.
-pub const QUANTILES: [(&str, Times, Quantile); 13] = [
+pub const QUANTILES: [(&str, Times, Quantile); 17] = [
     ("latency_median", Times::Deliveries, Quantile::MEDIAN),
     ("latency_p99", Times::Deliveries, Quantile::P99),
     ("latency_first", Times::First, Quantile::MEDIAN),
     ("latency_last", Times::Last, Quantile::MEDIAN),
     ("latency_own_median", Times::Own, Quantile::MEDIAN),
+    ("latency_same_node_median", Times::SameNode, Quantile::MEDIAN),
+    ("latency_same_node_p99", Times::SameNode, Quantile::P99),
+    ("latency_cross_node_median", Times::CrossNode, Quantile::MEDIAN),
+    ("latency_cross_node_p99", Times::CrossNode, Quantile::P99),
     ("response_median", Times::Response, Quantile::MEDIAN),
     ("response_p99", Times::Response, Quantile::P99),
     ("response_idle_median", Times::ResponseIdle, Quantile::MEDIAN),
@@ -90,6 +98,16 @@ fn arrivals(run: &RunRecord, times: Times) -> Option<Arrivals> {
         Times::Last => of_publications(&result.latency_last, !result.latency_first.is_empty()),
         Times::Own => {
             (!result.latency_own.is_empty()).then(|| Arrivals::new(&result.latency_own, publications, publications))
+        }
+        // What never came would have gone either way: both count what came.
+        Times::CrossNode => {
+            let crossing = &result.latency_cross_node;
+            (!crossing.is_empty()).then(|| Arrivals::new(crossing, crossing.count(), publications))
+        }
+        Times::SameNode if result.latency_cross_node.is_empty() => None,
+        Times::SameNode => {
+            let within = result.latency.without(&result.latency_cross_node)?;
+            (!within.is_empty()).then(|| Arrivals::new(&within, within.count(), publications))
         }
         Times::Response => pings(&result.response_load, result.response_unanswered.count()),
         Times::ResponseIdle => pings(&result.response_idle, 0),
@@ -185,6 +203,30 @@ mod tests {
         assert!(matches!(lack(&few, "latency_p99"), Some(Lack::TooFew { independent: 99, needed: 1_000, .. })));
         assert_eq!(figure(&few, "latency_p99"), None, "nor is it one value of several");
         assert_eq!(lack(&few, "latency_median"), None);
+    }
+
+    #[test]
+    fn what_crossed_from_node_to_node_is_told_apart() {
+        let cluster = |crossing| {
+            run(|result| {
+                (result.scheduled, result.published, result.expected) = (2_000, 2_000, 4_000);
+                result.latency.record_n(1_000_000, 2_000);
+                result.latency.record_n(5_000_000, crossing);
+                result.latency_cross_node.record_n(5_000_000, crossing);
+            })
+        };
+        let near = |figure: Option<f64>, ms: f64| figure.is_some_and(|own| (own / ms - 1.0).abs() < 0.01);
+        for quantile in ["median", "p99"] {
+            let of = |which: &str, record| figure(record, &format!("latency_{which}_node_{quantile}"));
+            assert!(near(of("same", &cluster(1_500)), 1.0) && near(of("cross", &cluster(1_500)), 5.0), "{quantile}");
+            assert_eq!((of("same", &cluster(0)), of("cross", &cluster(0))), (None, None), "nobody said that it is one");
+        }
+        let all_cross = run(|result| {
+            (result.scheduled, result.published) = (2_000, 2_000);
+            result.latency.record_n(5_000_000, 2_000);
+            result.latency_cross_node = result.latency.clone();
+        });
+        assert_eq!(figure(&all_cross, "latency_same_node_median"), None);
     }
 
     #[test]

@@ -129,6 +129,26 @@ fn slope(points: &[(f64, f64)]) -> Option<f64> {
     (points.len() >= 3 && square > 0.0).then(|| product / square)
 }
 
+/// Latency of deliveries within one server of a cluster, median, ms.
+pub fn latency_same_node_median(run: &RunRecord) -> Option<f64> {
+    own_quantile_ms(run, Times::SameNode, Quantile::MEDIAN)
+}
+
+/// The same, 99th percentile, ms.
+pub fn latency_same_node_p99(run: &RunRecord) -> Option<f64> {
+    own_quantile_ms(run, Times::SameNode, Quantile::P99)
+}
+
+/// Latency of deliveries from one server of a cluster to another, median, ms.
+pub fn latency_cross_node_median(run: &RunRecord) -> Option<f64> {
+    own_quantile_ms(run, Times::CrossNode, Quantile::MEDIAN)
+}
+
+/// The same, 99th percentile, ms.
+pub fn latency_cross_node_p99(run: &RunRecord) -> Option<f64> {
+    own_quantile_ms(run, Times::CrossNode, Quantile::P99)
+}
+
 /// From the intended instant to the server, mean, ms.
 pub fn latency_up_mean(run: &RunRecord) -> Option<f64> {
     run.result.as_ref()?.latency_up.mean_ms()

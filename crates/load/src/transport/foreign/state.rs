@@ -77,6 +77,7 @@ fn notice_sink<'s>(is_subscribed: &'s mut bool, sink: &'s mut impl FnMut(Event<'
             sink(Event::Subscribed);
         }
         Notice::Message(text) => sink(Event::Message(text.as_bytes())),
+        Notice::Relayed(text) => sink(Event::Relayed(text.as_bytes())),
         Notice::Echo(text) => sink(Event::Echo(text.as_bytes())),
         Notice::Gap => sink(Event::Gap),
         Notice::Complaint(text) => sink(Event::Error { code: "complaint", text }),

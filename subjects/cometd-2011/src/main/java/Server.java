@@ -33,6 +33,7 @@ public final class Server {
 
         var bayeux = new BayeuxServerImpl();
         bayeux.setOption("maxInterval", 60_000); // how long a client may be silent
+        Features.add(bayeux);
         bayeux.addTransport(new WebSocketTransport(bayeux));
         bayeux.setAllowedTransports("websocket", "long-polling");
         var context = new ServletContextHandler(server, "/");

@@ -108,6 +108,7 @@ public final class Server {
         oort.setSecret("one cluster");
         oort.start();
         oort.observeChannel("/c/**");
+        bayeux.addExtension(new Relayed(oort));
         return oort;
     }
 

@@ -44,6 +44,7 @@ public final class Server {
         bayeux.setOption("ws.cometdURLMapping", "/cometd/*");
         bayeux.setOption("ws.idleTimeout", 120_000);
         bayeux.setOption("maxInterval", 60_000); // how long a client may be silent
+        Features.add(bayeux);
         bayeux.setTransports(new JettyWebSocketTransport(bayeux), new JSONHttpTransport(bayeux));
         context.getServletContext().setAttribute(BayeuxServer.ATTRIBUTE, bayeux);
         var servlet = new ServletHolder(CometDServlet.class);
