@@ -1,7 +1,8 @@
 // WebSocket, event streams and long polling as the servers of Tangen 2015 have them: a message is parsed and made JSON
 // again, once for all over WebSocket and event streams, for each client over long polling, whose server keeps everything.
-// Nobody looks at backpressure. Polls at an interval and the list of users are those of the chat of Bigestans 2014. It
-// runs on Node.js 0.10 to today's and on io.js, with ws 0.4 (WS=ws), 0.5, 0.7 or 0.8 (WS=ws-0.8).
+// Nobody looks at backpressure. Polls at an interval, for what is new or for the newest messages, and the list of users are
+// those of the chat of Bigestans 2014, and the event stream that brings a message back is that of its pilot. It runs on
+// Node.js 0.10 to today's and on io.js, with ws 0.4 (WS=ws), 0.5, 0.7 or 0.8 (WS=ws-0.8).
 //
 // What an experiment may change to find a cause: TURNS=one handles one message, of the back end or of a client, in each
 // turn of the event loop, where by default a turn handles all that were read; WRITES=gathered puts what waits for a
@@ -38,6 +39,11 @@ function remove(list, one) {
   if (at >= 0) list.splice(at, 1)
 }
 
+function send(res, event) {
+  if (env.EVENTS === 'two-writes') res.write('event: message\n')
+  res.write(event)
+}
+
 function publish(channel, text) {
   var message = JSON.parse(text)
   if (isPolled) messages.push({ channel: channel, message: message })
@@ -51,10 +57,7 @@ function publish(channel, text) {
   own = streams.filter(hears(channel))
   if (own.length) {
     var event = 'data: ' + JSON.stringify(message) + '\n\n'
-    own.forEach(function (client) {
-      if (env.EVENTS === 'two-writes') client.res.write('event: message\n')
-      client.res.write(event)
-    })
+    own.forEach(function (client) { send(client.res, event) })
   }
   var due = polls.filter(hears(channel))
   if (due.length) {
@@ -85,13 +88,26 @@ function take(channel, text, done) {
 
 function nothing() {}
 
-/** With everything from `next` on: the reply is made for each client anew. */
+/** With everything from `next` on. */
 function answer(poll) {
   clearTimeout(poll.timer)
-  var news = messages.slice(poll.next).filter(function (one) { return hears(one.channel)(poll) })
+  reply(poll.res, messages.slice(poll.next).filter(function (one) { return hears(one.channel)(poll) }))
+}
+
+/** The reply is made for each client anew. */
+function reply(res, news) {
   var data = news.map(function (one) { return one.message })
-  poll.res.contentType('application/json')
-  poll.res.send(JSON.stringify([messages.length].concat(data)))
+  res.contentType('application/json')
+  res.send(JSON.stringify([messages.length].concat(data)))
+}
+
+/** The last so many messages for these names, in order. */
+function newest(names, number) {
+  var found = []
+  for (var at = messages.length - 1; at >= 0 && found.length < number; at -= 1) {
+    if (hears(messages[at].channel)({ names: names })) found.unshift(messages[at])
+  }
+  return found
 }
 
 /** What waits while a write is under way leaves in the next one. */
@@ -146,6 +162,7 @@ app.get('/sse', function (req, res) {
 
 app.get('/poll', function (req, res) {
   isPolled = true
+  if (req.query.newest !== undefined) return reply(res, newest(listOf(req.query.channel), Number(req.query.newest)))
   var next = req.query.after === undefined ? messages.length : Number(req.query.after)
   var poll = { res: res, names: listOf(req.query.channel), next: next }
   var isDue = messages.slice(next).some(function (one) { return hears(one.channel)(poll) })
@@ -168,6 +185,11 @@ app.post('/publish', function (req, res) {
   body(req, function (text) {
     take(listOf(req.query.channel)[0], text, function () { res.status(204).end() })
   })
+})
+
+app.get('/sse/echo', function (req, res) {
+  res.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache', Connection: 'keep-alive' })
+  send(res, 'data: ' + JSON.stringify(JSON.parse(req.query.data)) + '\n\n')
 })
 
 app.post('/echo', function (req, res) {

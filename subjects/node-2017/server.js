@@ -1,7 +1,7 @@
 // The four servers of the polling study of 2017, in one file: `http` and `ws` without a framework. A message is made JSON
 // once for all receivers, who stand in lists; answered polls are taken out of theirs. The study's answer to a poll
 // is the current message, or nothing if the client has it; this one brings every message that the client has not seen,
-// unless it asks for the newest alone. It runs on Node.js 7 to today's.
+// unless it asks for the newest ones. It runs on Node.js 7 to today's.
 'use strict'
 const http = require('http')
 const url = require('url')
@@ -57,7 +57,7 @@ function poll(req, res, names, query) {
   const isMine = ({ channel }) => names.includes(channel)
   const after = query.after === undefined ? count : Number(query.after)
   const missed = after < count ? history.slice(after - count) : []
-  const wanted = (query.newest === undefined ? missed.filter(isMine) : history.filter(isMine).slice(-1)).map(({ data }) => data)
+  const wanted = (query.newest === undefined ? missed.filter(isMine) : history.filter(isMine).slice(-query.newest)).map(({ data }) => data)
   const one = { res, names }
   if (wanted.length || query.after === undefined || query.wait === undefined) {
     answer(one, `[${[count].concat(wanted)}]`)

@@ -27,10 +27,7 @@ function publish(channel, data) {
     for (const socket of subscribers.websocket) socket.send(data, { binary: false })
     if (subscribers.sse.size) {
       const event = Buffer.from(`data: ${data}\n\n`)
-      for (const res of subscribers.sse) {
-        if (EVENTS === 'two-writes') res.write('event: message\n')
-        res.write(event)
-      }
+      for (const res of subscribers.sse) send(res, event)
     }
     if (subscribers.stream.size) {
       const line = Buffer.from(`${data}\n`)
@@ -42,6 +39,11 @@ function publish(channel, data) {
     }
   }
   if (GC === 'each') globalThis.gc()
+}
+
+function send(res, event) {
+  if (EVENTS === 'two-writes') res.write('event: message\n')
+  res.write(event)
 }
 
 /** Puts `subscriber` into the channels and gives the function that takes it out again. */
@@ -61,11 +63,18 @@ function stream(res, names, framing, type, first) {
   res.on('close', subscribe(names, framing, res))
 }
 
+/** The last `number` publications of these, in order. */
+function newest(isMine, number) {
+  const found = []
+  for (let at = history.length - 1; at >= 0 && found.length < number; at -= 1) if (isMine(history[at])) found.unshift(history[at])
+  return found
+}
+
 function poll(res, names, query) {
   const isMine = (message) => names.includes(message.channel)
   const after = Number(query.get('after') ?? count)
   const missed = after < count ? history.slice(after - count).filter(isMine) : []
-  const wanted = query.has('newest') ? [history.findLast(isMine)].filter(Boolean) : missed
+  const wanted = query.has('newest') ? newest(isMine, Number(query.get('newest'))) : missed
   const data = wanted.map((message) => message.data)
   const answer = (body) => {
     unsubscribe()
@@ -116,6 +125,9 @@ function handle(req, res) {
         publish(names[0], data)
         res.writeHead(204).end()
       })
+    case 'GET /sse/echo':
+      res.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache' })
+      return send(res, `data: ${query.get('data')}\n\n`)
     case 'POST /echo':
       return body(req, (data) => res.writeHead(200, { 'Content-Length': data.length }).end(data))
     default:

@@ -163,6 +163,7 @@ type Loop = (JoinHandle<io::Result<Part>>, CpuClock);
 fn start_loop(target: SocketAddr, connections: u32, state: &Arc<RunState>) -> anyhow::Result<Loop> {
     let config = LoopConfig {
         poll_phase_ns: 0,
+        poll_after_publication_ns: None,
         dialler: Dialler::new(target),
         hosts: None,
         clients: connections,

@@ -2,6 +2,8 @@
 //! message's data and nothing else.
 
 use crate::{Answer, Incoming, Notice, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
+use percent_encoding::utf8_percent_encode;
+use pushlab_wire::http::RESERVED;
 use pushlab_wire::transport::Transport;
 use serde_json::value::RawValue;
 
@@ -19,8 +21,8 @@ impl Bare {
     /// The next question; one that `holds` is answered when there is something, if the transport is long polling.
     fn ask_for_messages(&self, topic: &Topic, holds: bool) -> Request {
         let mut target = format!("{}/poll?{}", topic.path, query(topic));
-        if topic.newest {
-            target.push_str("&newest=1");
+        if let Some(count) = topic.newest {
+            target.push_str(&format!("&newest={count}"));
         } else if let Some(after) = self.after {
             target.push_str(&format!("&after={after}"));
             if holds && topic.transport == Some(Transport::LongPolling) {
@@ -76,7 +78,7 @@ impl ProtocolClient for Bare {
 
     fn reply(&mut self, over: Over, reply: &Reply<'_>, turn: &mut Turn<'_>) -> Result<(), Refused> {
         if over == Over::Up {
-            reply.expect_success("a POST")?;
+            reply.expect_success("a request that sends")?;
             if turn.topic.sending == Some(Sending::Echo) {
                 turn.report(Notice::Echo(reply.body));
             }
@@ -124,6 +126,10 @@ impl ProtocolClient for Bare {
         if topic.transport == Some(Transport::WebSocket) {
             return Step::Frame(data.to_owned());
         }
+        if topic.echoes_in_streams && sending == Sending::Echo {
+            let target = format!("{}/sse/echo?data={}", topic.path, utf8_percent_encode(data, RESERVED));
+            return Step::Ask(Over::Up, Request::get(target).read_as(Answer::Events));
+        }
         let target = match sending {
             Sending::Publish => format!("{}/publish?channel={}", topic.path, topic.publish_to),
             Sending::Echo => format!("{}/echo", topic.path),
@@ -161,8 +167,22 @@ mod tests {
     }
 
     #[test]
-    fn a_poll_for_the_newest_message_says_no_position() {
-        for (newest, expected) in [(false, "after=7"), (true, "newest=1")] {
+    fn an_echo_in_a_stream_of_its_own_says_its_data_in_the_query() {
+        let mut player = Player::new(Dialect::Bare, Transport::Sse, "");
+        player.topic.echoes_in_streams = true;
+        let step = Bare::default().publish(Sending::Echo, "{\"a\": 1}", &player.topic);
+        let Step::Ask(Over::Up, request) = step else { panic!("{step:?}") };
+        assert_eq!(
+            (request.target.as_str(), request.answer),
+            ("/base/sse/echo?data=%7B%22a%22%3A%201%7D", Answer::Events)
+        );
+        let step = Bare::default().publish(Sending::Publish, "1", &player.topic);
+        assert!(matches!(&step, Step::Ask(Over::Up, request) if request.method == "POST"), "{step:?}");
+    }
+
+    #[test]
+    fn a_poll_for_the_newest_messages_says_no_position() {
+        for (newest, expected) in [(None, "after=7"), (Some(10), "newest=10")] {
             let mut player = Player::new(Dialect::Bare, Transport::Polling, "");
             player.topic.newest = newest;
             assert_eq!(player.reply("[7,{\"n\":1}]"), ["message {\"n\":1}", "subscribed"]);

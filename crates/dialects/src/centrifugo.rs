@@ -8,9 +8,9 @@
 //! Where a channel has history, its subscription has a position, from which a client that was cut off is recovered
 //! (<https://centrifugal.dev/docs/server/history_and_recovery>).
 
-use crate::client::RESERVED;
 use crate::{Answer, Incoming, Notice, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
 use percent_encoding::utf8_percent_encode;
+use pushlab_wire::http::RESERVED;
 use pushlab_wire::transport::Transport;
 use serde::Deserialize;
 use serde_json::value::RawValue;

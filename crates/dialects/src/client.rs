@@ -1,12 +1,8 @@
 //! One client's end of a dialect: what it is told, and what it answers.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 use pushlab_wire::transport::Transport;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-
-/// What is escaped in a query or a form: all but letters, digits and `-._~` (RFC 3986, section 2.3).
-pub(crate) const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// What a client sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,9 +34,12 @@ pub struct Topic {
     /// Whether each poll at an interval is followed by a question for the list of users.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub user_list: bool,
-    /// Whether polls ask for the newest message, whether or not the client has it, and not for what is new.
+    /// How many of the newest messages polls ask for, whether or not the client has them; `None`: for what is new.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newest: Option<u32>,
+    /// Whether an echo is a request of its own, answered with an event stream (`sse` alone).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub newest: bool,
+    pub echoes_in_streams: bool,
     /// Drawn anew for every connection: for session names.
     pub random: u64,
 }

@@ -1,9 +1,9 @@
 //! `mercure`: topics over one event stream; a publication is a form that is posted with a token. See
 //! <https://mercure.rocks/spec>.
 
-use crate::client::RESERVED;
 use crate::{Answer, Incoming, Notice, Over, ProtocolClient, Refused, Request, Sending, Step, Topic, Turn};
 use percent_encoding::utf8_percent_encode;
+use pushlab_wire::http::RESERVED;
 use pushlab_wire::transport::Transport;
 
 /// What lets its holder publish to every topic: `{"mercure":{"publish":["*"]}}`, signed (HS256) with the key of our

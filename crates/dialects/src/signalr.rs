@@ -4,9 +4,9 @@
 //! The hub's methods are `Join(channel)`, `Publish(channel, data)` and `Echo(data)`; it calls `msg(data)` and
 //! `echo(data)` of its clients.
 
-use crate::client::RESERVED;
 use crate::{Answer, Incoming, Notice, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
 use percent_encoding::utf8_percent_encode;
+use pushlab_wire::http::RESERVED;
 use pushlab_wire::transport::Transport;
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -5,10 +5,10 @@
 //! `PATH/1/TRANSPORT/SESSION`. A packet is `KIND:ID:NAMESPACE:DATA`; in a body several of them stand behind each other,
 //! each behind its length between two replacement characters, as a JavaScript string has it: in UTF-16 units.
 
-use crate::client::RESERVED;
 use crate::joining::Joining;
 use crate::{Answer, Incoming, Notice, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
 use percent_encoding::utf8_percent_encode;
+use pushlab_wire::http::RESERVED;
 use pushlab_wire::native::json_string;
 use pushlab_wire::transport::Transport;
 use serde::Deserialize;

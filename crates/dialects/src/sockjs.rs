@@ -4,10 +4,10 @@
 //! Frames are `o` (the session stands), `h` (it lives), `a["message",…]` and `c[code,"why"]`. A message is one of
 //! [`verbs`](crate::verbs).
 
-use crate::client::RESERVED;
 use crate::verbs::Verbs;
 use crate::{Answer, Incoming, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
 use percent_encoding::{AsciiSet, utf8_percent_encode};
+use pushlab_wire::http::RESERVED;
 use pushlab_wire::transport::Transport;
 use serde::de::{DeserializeSeed, Deserializer, Error, SeqAccess, Visitor};
 use std::borrow::Cow;

@@ -150,7 +150,7 @@ impl Experiment {
             let names: Vec<&str> = self.subjects.iter().map(|text| name_of(text)).collect();
             return Err(format!(
                 "none of {} offers what is asked for: see `pushlab subjects list` for transports; their manifests list \
-                 echo, rooms, feed (from a back end; all support it with by = \"publisher\"), newest, the transports that each compresses \
+                 echo, rooms, feed (from a back end; all support it with by = \"publisher\"), newest, echo_streams, the transports that each compresses \
                  and those whose clients resume",
                 names.join(", ")
             ));

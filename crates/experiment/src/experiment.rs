@@ -287,6 +287,7 @@ mod tests {
                 feed: true,
                 users: false,
                 newest: false,
+                echo_streams: false,
                 resumes: Vec::new(),
                 is_external: false,
             };
@@ -343,6 +344,7 @@ mod tests {
             feed: true,
             users: false,
             newest: false,
+            echo_streams: false,
             resumes: Vec::new(),
             is_external: false,
         };
@@ -386,6 +388,7 @@ mod tests {
             feed: true,
             users: false,
             newest: false,
+            echo_streams: false,
             resumes: vec![Transport::Sse],
             is_external: false,
         };

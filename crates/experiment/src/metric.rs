@@ -282,7 +282,7 @@ macro_rules! for_each_metric {
             requests "HTTP requests", "/s", Lower, "per second, of all clients";
             requests_idle "HTTP requests when idle", "/s", Lower, "per second, of all clients, everybody connected and silent";
             empty_polls "Polls that bring nothing", "%", Lower,
-                "of the answers to clients' polls in the load phase, those without a message; every answer to a poll for the list of users is one; of native clients alone";
+                "of the answers to clients' polls in the load phase, those without a message that is new to the client; every answer to a poll for the list of users is one; of native clients alone";
             bytes_request_heads "Head of a request", "B", Lower,
                 "heads of clients' HTTP requests over their number, load and drain";
             bytes_response_heads "Head of a response", "B", Lower,

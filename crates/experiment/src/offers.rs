@@ -23,8 +23,10 @@ pub struct Offer {
     pub feed: bool,
     /// Whether a client that polls can ask it for a list of users, too.
     pub users: bool,
-    /// Whether a poll may ask it for the newest message.
+    /// Whether a poll may ask it for the newest messages.
     pub newest: bool,
+    /// Whether an event stream can bring a client its own message back.
+    pub echo_streams: bool,
     /// Over which of them clients that were cut off can have what they missed, if it is told to keep that.
     pub resumes: Vec<Transport>,
     /// Whether somebody else runs it.
@@ -40,12 +42,13 @@ impl Offer {
 
     /// Whether it answers polls as they are to be asked.
     pub fn has_polls(&self, transport: Transport, polling: &Polling) -> bool {
-        self.newest || !polling.newest || transport != Transport::Polling
+        self.newest || polling.newest.is_none() || transport != Transport::Polling
     }
 
     /// Whether a transport is among it, what a scenario needs, and compression over it if that is asked for.
     pub fn has(&self, transport: Transport, scenario: &Scenario, is_compressed: bool) -> bool {
         let has_scenario = match scenario {
+            Scenario::Echo { streamed: true, .. } if transport == Transport::Sse => self.echo && self.echo_streams,
             Scenario::Echo { .. } | Scenario::Request { .. } => self.echo,
             Scenario::Rooms { .. } => self.rooms,
             // To take over is our server's own.

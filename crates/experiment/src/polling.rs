@@ -1,7 +1,8 @@
 //! How polling transports ask.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// How polling transports ask.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -11,15 +12,49 @@ pub struct Polling {
     pub interval_ms: u64,
     /// How long a long poll may be held, in seconds.
     pub wait_s: u64,
-    /// Whether polls (polling alone) ask for the newest message, whether or not the client has it, in place of what is new
-    /// since the last: a poll then carries no position. A message that comes again counts once.
-    pub newest: bool,
+    /// How many of the newest messages each poll brings (polling alone), whether or not the client has them: 1 to 100. A poll
+    /// then carries no position, and a message that comes again counts once. Without it, a poll brings what is new.
+    #[serde(deserialize_with = "newest")]
+    pub newest: Option<u32>,
+    /// How long after its messages are due a client's polls leave, in ms, less than `interval_ms`: the same for all messages
+    /// and in all runs, in place of a phase that each run draws. It takes a steady chat in which one client or all of them
+    /// publish, evenly spread, at the interval of the polls.
+    pub phase_ms: Option<u64>,
     /// Whether clients that poll at an interval ask for the list of users too, with a request of its own.
     pub user_list: bool,
 }
 
 impl Default for Polling {
     fn default() -> Self {
-        Self { interval_ms: 500, wait_s: 25, newest: false, user_list: false }
+        Self { interval_ms: 500, wait_s: 25, newest: None, phase_ms: None, user_list: false }
+    }
+}
+
+/// A number of messages, or `false`, which results of before have where there is none.
+fn newest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Stored {
+        Count(u32),
+        Flag(bool),
+    }
+    match Option::deserialize(deserializer)? {
+        None | Some(Stored::Flag(false)) => Ok(None),
+        Some(Stored::Count(count)) => Ok(Some(count)),
+        Some(Stored::Flag(true)) => Err(D::Error::custom("newest is a number of messages: 1 for the newest alone")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newest_is_a_number_of_messages() {
+        let read = |text: &str| toml::from_str::<Polling>(text).map(|polling| polling.newest);
+        assert_eq!([read("newest = 10"), read(""), read("newest = false")], [Ok(Some(10)), Ok(None), Ok(None)]);
+        let why = read("newest = true").unwrap_err().to_string();
+        assert!(why.contains("1 for the newest alone"), "{why}");
+        assert!(read("newest = -1").is_err());
     }
 }

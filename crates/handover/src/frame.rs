@@ -81,10 +81,14 @@ pub enum Frame {
         /// The channels.
         channels: Vec<Channel>,
     },
-    /// The old one: what is the newest message of each of these channels?
+    /// The old one: what are the newest messages of each of these channels?
     Newest {
         /// Comes back with the answer.
         ticket: Number,
+        /// At most so many of each.
+        count: u32,
+        /// At most about so many bytes of each.
+        max_bytes: u64,
         /// The channels.
         channels: Vec<Channel>,
     },
@@ -179,8 +183,10 @@ impl Frame {
                 w.number(*max_bytes);
                 w.list(channels, |w, channel| w.text(channel.as_str()));
             }
-            Self::Newest { ticket, channels } => {
+            Self::Newest { ticket, count, max_bytes, channels } => {
                 w.number(*ticket);
+                w.number32(*count);
+                w.number(*max_bytes);
                 w.list(channels, |w, channel| w.text(channel.as_str()));
             }
             Self::Published { ticket, publication } => {
@@ -335,7 +341,12 @@ impl<'b> Reader<'b> {
                 max_bytes: self.number()?,
                 channels: self.list(Self::channel)?,
             },
-            10 => Frame::Newest { ticket: self.number()?, channels: self.list(Self::channel)? },
+            10 => Frame::Newest {
+                ticket: self.number()?,
+                count: self.number32()?,
+                max_bytes: self.number()?,
+                channels: self.list(Self::channel)?,
+            },
             11 => {
                 let ticket = self.option(Self::number)?;
                 Frame::Published { ticket, publication: self.publication()? }
@@ -439,7 +450,7 @@ mod tests {
             },
             Frame::Read { ticket: 1, after: Some(cursor(7)), max_bytes: 100, channels: channels() },
             Frame::Read { ticket: 1, after: None, max_bytes: 0, channels: vec![] },
-            Frame::Newest { ticket: 2, channels: channels() },
+            Frame::Newest { ticket: 2, count: 10, max_bytes: 100, channels: channels() },
             Frame::Published { ticket: Some(9), publication: messages[0].clone() },
             Frame::Published { ticket: None, publication: messages[1].clone() },
             Frame::Replay { ticket: 1, replay },

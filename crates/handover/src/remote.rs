@@ -161,7 +161,7 @@ fn answer(log: &mut dyn Log, number: u64, request: Option<Frame>) -> Option<Sett
             }
         }
         Frame::Read { after, max_bytes, channels, .. } => read(log.read(&channels, after, max_bytes as usize)),
-        Frame::Newest { channels, .. } => read(log.newest(&channels)),
+        Frame::Newest { count, max_bytes, channels, .. } => read(log.newest(&channels, count, max_bytes as usize)),
         _ => None,
     }
 }
@@ -184,12 +184,12 @@ impl Log for RemoteLog {
         Turn::Pending(self.ask(|ticket| Frame::Read { ticket, after, max_bytes, channels }))
     }
 
-    fn newest(&mut self, channels: &[Channel]) -> Turn<Replay> {
+    fn newest(&mut self, channels: &[Channel], count: u32, max_bytes: usize) -> Turn<Replay> {
         if let Some(log) = self.own() {
-            return log.newest(channels);
+            return log.newest(channels, count, max_bytes);
         }
-        let channels = channels.to_vec();
-        Turn::Pending(self.ask(|ticket| Frame::Newest { ticket, channels }))
+        let (channels, max_bytes) = (channels.to_vec(), max_bytes as u64);
+        Turn::Pending(self.ask(|ticket| Frame::Newest { ticket, count, max_bytes, channels }))
     }
 
     fn settled(&mut self) -> Option<Settled> {

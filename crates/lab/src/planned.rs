@@ -106,7 +106,8 @@ pub fn plan(planned: &PlannedRun, named: &Named, experiment: &Experiment, ends: 
         headers: experiment.headers,
         compression_from: experiment.compression_from,
         content: experiment.content,
-        poll_newest: experiment.polling.newest,
+        poll_newest_count: experiment.polling.newest,
+        poll_after_publication_ms: experiment.polling.phase_ms,
         user_list: experiment.polling.user_list,
         // What others have no mark for.
         receipts: experiment.receipts && named.is_ours(),

@@ -31,8 +31,13 @@ pub struct Recorder {
     pub waited_ns: Option<u64>,
     seconds: LoopSeconds,
     seen: SeenTable,
-    /// What each receiver was brought last, where polls ask for the newest message; else empty.
+    /// What each receiver was brought last, so many stamps for each, where polls ask for so many of the newest messages;
+    /// else empty.
     newest: Vec<Option<Stamp>>,
+    /// How many messages polls ask for then.
+    newest_each: usize,
+    /// Messages that these polls brought again.
+    pub repeated: u64,
     audience: Audience,
     /// Whether the clients are those of a storm.
     is_storm: bool,
@@ -69,6 +74,7 @@ pub struct Delivery<'a> {
 impl Recorder {
     /// For so many receivers.
     pub fn new(receivers: u32, config: &LoopConfig, state: Arc<RunState>) -> Self {
+        let newest_each = config.requests.newest().unwrap_or(0) as usize;
         Self {
             part: Part::default(),
             published_total: 0,
@@ -76,7 +82,9 @@ impl Recorder {
             waited_ns: None,
             seconds: LoopSeconds::new(state.origin_ns()),
             seen: SeenTable::new(receivers, config.audience.sources()),
-            newest: if config.requests.ask_for_newest() { vec![None; receivers as usize] } else { Vec::new() },
+            newest: vec![None; receivers as usize * newest_each],
+            newest_each,
+            repeated: 0,
             audience: config.audience.clone(),
             is_storm: config.storm.is_some(),
             returns: Returns::default(),
@@ -127,7 +135,7 @@ impl Recorder {
             return self.part.unknown += 1;
         };
         if self.is_repeated(delivery.receiver, &stamp) {
-            return;
+            return self.repeated += 1;
         }
         let latency = delivery.now_ns.saturating_sub(stamp.instant_ns);
         // In a closed loop an answer is all that there is; its latency is counted already.
@@ -198,11 +206,21 @@ impl Recorder {
         }
     }
 
-    /// Whether a poll for the newest message has brought what the client was brought last: that is what it asked for, so it
-    /// is neither a delivery nor a duplicate.
+    /// Whether a poll for the newest messages has brought one of those that the client was brought last: that is what it
+    /// asked for, so it is neither a delivery nor a duplicate.
     #[inline]
     fn is_repeated(&mut self, receiver: u32, stamp: &Stamp) -> bool {
-        self.newest.get_mut(receiver as usize).is_some_and(|last| last.replace(*stamp) == Some(*stamp))
+        if self.newest.is_empty() {
+            return false;
+        }
+        let from = receiver as usize * self.newest_each;
+        let last = &mut self.newest[from..from + self.newest_each];
+        if last.contains(&Some(*stamp)) {
+            return true;
+        }
+        last.rotate_left(1);
+        last[self.newest_each - 1] = Some(*stamp);
+        false
     }
 
     /// The way up and the way down, where the server says when it received the publication. Not inlined: most
@@ -373,20 +391,29 @@ mod tests {
     }
 
     #[test]
-    fn what_a_poll_for_the_newest_message_brings_again_counts_once() {
+    fn what_a_poll_for_the_newest_messages_brings_again_counts_once() {
         let pacing = Pacing { count: 100, ..Pacing::endless(0, 1_000_000, 1) };
         let schedule = Some(Schedule::Open { pacing: pacing.clone(), load_from: 2 });
         let load_ns = pacing.due_ns(2);
         let timeline = Timeline { idle_ns: 0, warm_up_ns: 0, load_ns, load_end_ns: u64::MAX, schedule, upstream: None };
-        for (is_newest, expected) in [(true, (3, 1, 4)), (false, (3, 4, 8))] {
+        let newest = [1, 1, 2, 2, 2, 3, 5, 5, 2];
+        // Windows of up to three, and the first of them again.
+        let three = [1, 1, 2, 1, 2, 3, 2, 3, 5, 2, 3, 5, 1];
+        for (sequences, count, expected) in [
+            (&newest[..], Some(1), (3, 1, 4)),
+            (&newest, None, (3, 4, 8)),
+            (&three, Some(3), (3, 0, 4)),
+            (&three, Some(2), (3, 3, 7)),
+        ] {
             let state = Arc::new(RunState::new(0, 1));
             state.begin(timeline.clone());
             let audience = Audience::Everybodys { sources: 1, receivers: None, are_sources_clients: false };
             let silent = LoopConfig { audience, ..LoopConfig::silent() };
-            let requests = if is_newest { silent.requests.clone().for_newest() } else { silent.requests.clone() };
+            let requests = silent.requests.clone();
+            let requests = count.map_or(requests.clone(), |count| requests.for_newest(count));
             let mut recorder = Recorder::new(1, &LoopConfig { requests, ..silent }, state);
             recorder.set_timeline(&timeline);
-            for sequence in [1, 1, 2, 2, 2, 3, 5, 5, 2] {
+            for &sequence in sequences {
                 let instant_ns = pacing.due_ns(u64::from(sequence));
                 let data = Stamp { source: 0, sequence, instant_ns }.encode();
                 recorder.delivered(Delivery {
@@ -399,7 +426,7 @@ mod tests {
             }
             let Part { delivered, duplicated, latency, .. } = &recorder.part;
             // The last comes out of order: that is a fault of the server's, whatever was asked for.
-            assert_eq!((*delivered, *duplicated, recorder.delivered_total - 1), expected, "newest: {is_newest}");
+            assert_eq!((*delivered, *duplicated, recorder.delivered_total - 1), expected, "newest: {count:?}");
             assert_eq!(latency.count(), 3);
         }
     }

@@ -25,8 +25,9 @@ pub trait Log: Send {
     /// message.
     fn read(&mut self, channels: &[Channel], after: Option<Cursor>, max_bytes: usize) -> Turn<Replay>;
 
-    /// The newest publication of each of these channels, as far as history holds one, in order.
-    fn newest(&mut self, channels: &[Channel]) -> Turn<Replay>;
+    /// The newest `count` publications of each of these channels, or as many as history holds, all in order; of each channel
+    /// at most about `max_bytes` but at least one message.
+    fn newest(&mut self, channels: &[Channel], count: u32, max_bytes: usize) -> Turn<Replay>;
 
     /// The next answer that was pending, or the next publication made elsewhere.
     fn settled(&mut self) -> Option<Settled> {

@@ -198,9 +198,12 @@ impl History {
         history.ring.get(start + count).map(|first| first.offset)
     }
 
-    /// The newest publication of a channel.
-    pub fn newest(&self, channel: &Channel) -> Option<&Arc<Publication>> {
-        self.history_of(channel)?.ring.back()
+    /// Adds the newest publications of a channel, in order: so many, or as many as there are and fit into about
+    /// `max_bytes`, but at least one.
+    pub fn collect_newest(&self, channel: &Channel, count: u32, max_bytes: usize, into: &mut Vec<Arc<Publication>>) {
+        let Some(history) = self.history_of(channel) else { return };
+        let count = fitting(history.ring.iter().rev().take(count as usize), max_bytes);
+        into.extend(history.ring.range(history.ring.len() - count..).cloned());
     }
 
     fn history_of(&self, channel: &Channel) -> Option<&ChannelHistory> {

@@ -103,10 +103,10 @@ impl MemoryLog {
         Replay { gap, messages, up_to, is_whole }
     }
 
-    /// The newest publication of each of these channels, as far as history holds one, in order.
-    pub fn newest(&self, channels: &[Channel]) -> Replay {
-        let mut messages: Vec<_> =
-            channels.iter().filter_map(|channel| self.history.newest(channel)).cloned().collect();
+    /// The newest publications of each of these channels: see [`Log::newest`].
+    pub fn newest(&self, channels: &[Channel], count: u32, max_bytes: usize) -> Replay {
+        let mut messages = Vec::new();
+        channels.iter().for_each(|channel| self.history.collect_newest(channel, count, max_bytes, &mut messages));
         messages.sort_unstable_by_key(|publication| publication.offset);
         Replay { gap: None, messages, up_to: self.head, is_whole: true }
     }
@@ -131,8 +131,8 @@ impl Log for MemoryLog {
         Turn::Done(MemoryLog::read(self, channels, after, max_bytes))
     }
 
-    fn newest(&mut self, channels: &[Channel]) -> Turn<Replay> {
-        Turn::Done(MemoryLog::newest(self, channels))
+    fn newest(&mut self, channels: &[Channel], count: u32, max_bytes: usize) -> Turn<Replay> {
+        Turn::Done(MemoryLog::newest(self, channels, count, max_bytes))
     }
 
     fn head(&self) -> Cursor {
@@ -195,16 +195,20 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_of_a_channel_is_there_as_often_as_it_is_asked_for() {
+    fn the_newest_of_a_channel_are_there_as_often_as_they_are_asked_for() {
         let mut log = log(Limits { max_age: Duration::from_secs(5), ..Limits::default() });
-        assert_eq!(offsets(&log.newest(&channels(&["a"]))), [0; 0]);
+        assert_eq!(offsets(&log.newest(&channels(&["a"]), 1, 1000)), [0; 0]);
         append(&mut log, &["b", "a", "b", "a", "c"], "1");
-        for _ in 0..2 {
-            let newest = log.newest(&channels(&["a", "b"]));
-            assert_eq!((offsets(&newest), newest.gap, newest.up_to, newest.is_whole), (vec![3, 4], None, 5, true));
+        for (count, expected) in [(1, vec![3, 4]), (1, vec![3, 4]), (2, vec![1, 2, 3, 4]), (9, vec![1, 2, 3, 4])] {
+            let newest = log.newest(&channels(&["a", "b"]), count, 1000);
+            assert_eq!((offsets(&newest), newest.gap, newest.up_to, newest.is_whole), (expected, None, 5, true));
+        }
+        for (max_bytes, expected) in [(70, vec![2, 4]), (30, vec![4]), (0, vec![4])] {
+            let newest = log.newest(&channels(&["a"]), 9, max_bytes);
+            assert_eq!(offsets(&newest), expected, "{max_bytes}: the newest of them, and one in any case");
         }
         log.expire(6 * SECOND_NS);
-        assert_eq!(offsets(&log.newest(&channels(&["a"]))), [0; 0], "history is gone");
+        assert_eq!(offsets(&log.newest(&channels(&["a"]), 1, 1000)), [0; 0], "history is gone");
     }
 
     #[test]

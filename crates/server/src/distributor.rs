@@ -170,9 +170,9 @@ impl Distributor {
         self.inboxes.iter().for_each(|inbox| inbox.dismiss(holder.clone()));
     }
 
-    /// The newest message of each of these channels: see [`Log::newest`]. The answer comes as that of [`Self::read`].
-    pub fn newest(&self, channels: &[Channel], index: usize) -> Turn<Replay> {
-        self.ask(index, |log| log.newest(channels))
+    /// The newest messages of each of these channels: see [`Log::newest`]. The answer comes as that of [`Self::read`].
+    pub fn newest(&self, channels: &[Channel], count: u32, max_bytes: usize, index: usize) -> Turn<Replay> {
+        self.ask(index, |log| log.newest(channels, count, max_bytes))
     }
 
     fn ask(&self, index: usize, question: impl FnOnce(&mut dyn Log) -> Turn<Replay>) -> Turn<Replay> {
@@ -243,7 +243,9 @@ impl Distributor {
             Frame::Read { ticket, after, max_bytes, channels } => {
                 (ticket, order.log.read(&channels, after, usize::try_from(max_bytes).unwrap_or(usize::MAX)))
             }
-            Frame::Newest { ticket, channels } => (ticket, order.log.newest(&channels)),
+            Frame::Newest { ticket, count, max_bytes, channels } => {
+                (ticket, order.log.newest(&channels, count, usize::try_from(max_bytes).unwrap_or(usize::MAX)))
+            }
             _ => return Err(HandoverError::Unexpected),
         };
         // Under the same lock: the answer stands behind all that it tells of.

@@ -63,8 +63,9 @@ pub struct Query {
     pub is_subscription: bool,
     /// After which cursor; `None` means from now on.
     pub after: Option<Cursor>,
-    /// Whether only the newest message of each channel is wanted, whatever the reader has: then without a cursor.
-    pub is_newest: bool,
+    /// How many of the newest messages of each channel are wanted, whatever the reader has: then without a cursor. `None`
+    /// means those after the cursor.
+    pub newest: Option<u32>,
     /// At most about so many bytes.
     pub max_bytes: usize,
 }

@@ -87,7 +87,7 @@ impl Kept {
     ) -> Turn<&mut Missed> {
         let Query { after, max_bytes, .. } = *query;
         // Most polls are of who has everything.
-        let after = after.filter(|after| *after != head && !query.is_newest);
+        let after = after.filter(|after| *after != head && query.newest.is_none());
         if self.head != Some(head) {
             self.answers.clear();
             (self.head, self.oldest) = (Some(head), 0);
@@ -130,7 +130,7 @@ mod tests {
     const LINES: Framing = Framing::Lines { is_chunked: false, is_compressed: false };
 
     fn query(after: Cursor) -> Query {
-        Query { is_new_set: true, is_subscription: true, after: Some(after), is_newest: false, max_bytes: 64 * 1024 }
+        Query { is_new_set: true, is_subscription: true, after: Some(after), newest: None, max_bytes: 64 * 1024 }
     }
 
     fn lines(missed: &mut Missed) -> String {

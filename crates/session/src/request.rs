@@ -9,16 +9,18 @@ use pushlab_wire::native::{is_json, json_string, single_line};
 use pushlab_wire::transport::Transport;
 use pushlab_wire::websocket::{handshake, permessage_deflate};
 use std::borrow::Cow;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 /// The paths, and the method of each.
-const PATHS: [(&str, &str, Path); 10] = [
+const PATHS: [(&str, &str, Path); 11] = [
     ("/ws", "GET", Path::WebSocket),
     ("/sse", "GET", Path::Events),
     ("/stream", "GET", Path::Stream),
     ("/poll", "GET", Path::Poll),
     ("/publish", "POST", Path::Publish),
     ("/echo", "POST", Path::Echo),
+    ("/sse/echo", "GET", Path::EchoEvent),
     ("/ticket", "POST", Path::Ticket),
     ("/healthz", "GET", Path::Health),
     ("/stats", "GET", Path::Stats),
@@ -33,6 +35,7 @@ enum Path {
     Poll,
     Publish,
     Echo,
+    EchoEvent,
     Ticket,
     Health,
     Stats,
@@ -81,10 +84,12 @@ pub enum Request<'a> {
         /// The client wants to be told when to come back where the server stops.
         is_told: bool,
     },
-    /// The newest message of a channel, whether or not the client has it.
+    /// The newest messages of a channel, whether or not the client has them.
     Newest {
         /// Its name.
         channel: Cow<'a, str>,
+        /// How many; at least 1.
+        count: u32,
     },
     /// To publish its body.
     Publish {
@@ -95,6 +100,11 @@ pub enum Request<'a> {
     },
     /// Its body back.
     Echo,
+    /// Its data back, as an event.
+    EchoEvent {
+        /// As it was sent.
+        data: Cow<'a, str>,
+    },
     /// A ticket for its token.
     Ticket,
     /// Whether the server takes connections.
@@ -184,7 +194,8 @@ struct Parameters<'a> {
     is_told: bool,
     is_early: bool,
     is_polling: bool,
-    is_newest: bool,
+    newest: Option<NonZeroU32>,
+    data: Cow<'a, str>,
 }
 
 impl<'a> Request<'a> {
@@ -219,7 +230,7 @@ impl<'a> Request<'a> {
         if rules.is_draining && !path.is_for_watchers() {
             return Err((ErrorCode::Draining, "the server is stopping; connect again".into()).into());
         }
-        let Parameters { mut subscription, wait, is_script, is_told, is_early, is_polling, is_newest } =
+        let Parameters { mut subscription, wait, is_script, is_told, is_early, is_polling, newest, data } =
             read_parameters(parameters, head, path, rules)?;
         let is_chunked = head.version == Version::Http11;
         let is_compressed = rules.takes_gzip;
@@ -249,10 +260,13 @@ impl<'a> Request<'a> {
                 };
                 Self::Stream { framing, transport: Transport::HttpStreaming, subscription, is_early, is_told }
             }
-            Path::Poll if is_newest => Self::Newest { channel: subscription.channels.swap_remove(0) },
-            Path::Poll => Self::Poll { subscription, wait, is_told },
+            Path::Poll => match newest {
+                Some(count) => Self::Newest { channel: subscription.channels.swap_remove(0), count: count.get() },
+                None => Self::Poll { subscription, wait, is_told },
+            },
             Path::Publish => Self::Publish { subscription, is_text: is_text(head) },
             Path::Echo => Self::Echo,
+            Path::EchoEvent => Self::EchoEvent { data },
             Path::Ticket => Self::Ticket,
             Path::Health => Self::Health,
             Path::Stats => Self::Stats,
@@ -291,8 +305,10 @@ fn read_parameters<'a>(
             "v" if value == "1" => read.is_told = false,
             "v" => return Err(bad("v is 1 or 2")),
             "newest" if path != Path::Poll => {}
-            "newest" if value == "1" => read.is_newest = true,
-            "newest" => return Err(bad("newest is 1, or absent")),
+            "newest" => {
+                read.newest = Some(value.parse().map_err(|_| bad("newest is a number of messages, from 1 on"))?)
+            }
+            "data" if path == Path::EchoEvent => read.data = value,
             "mode" if value == "poll" => read.is_polling = true,
             "mode" => return Err(bad("mode is poll, or absent")),
             _ => {}
@@ -308,7 +324,7 @@ fn read_parameters<'a>(
         return Err((ErrorCode::BadChannel, "name a channel: ?channel=NAME".into()));
     }
     let has_more = read.subscription.channels.len() != 1 || read.subscription.after.is_some() || !read.wait.is_zero();
-    if read.is_newest && has_more {
+    if read.newest.is_some() && has_more {
         return Err(bad("newest is asked for with one channel, and without after and wait"));
     }
     let max = rules.max_channels;
@@ -391,7 +407,8 @@ mod tests {
                 "GET /poll?channel=a&wait=90 HTTP/1.1",
                 "Poll { subscription: Subscription { channels: [\"a\"], after: None }, wait: 60s, is_told: false }",
             ),
-            ("GET /poll?channel=a&newest=1 HTTP/1.1", "Newest { channel: \"a\" }"),
+            ("GET /sse/echo?data=%7B%7D HTTP/1.1", "EchoEvent { data: \"{}\" }"),
+            ("GET /poll?channel=a&newest=1 HTTP/1.1", "Newest { channel: \"a\", count: 1 }"),
             (
                 "POST /publish?channel=a HTTP/1.1\r\nContent-Type: Text/Plain; charset=utf-8",
                 "Publish { subscription: Subscription { channels: [\"a\"], after: None }, is_text: true }",
@@ -420,7 +437,9 @@ mod tests {
             ("GET /poll?channel=a&after=x HTTP/1.1", &RULES, ErrorCode::BadCursor, None),
             ("GET /poll?channel=a&wait=-1 HTTP/1.1", &RULES, ErrorCode::BadRequest, None),
             ("GET /poll?channel=a&wait=soon HTTP/1.1", &RULES, ErrorCode::BadRequest, None),
-            ("GET /poll?channel=a&newest=2 HTTP/1.1", &RULES, ErrorCode::BadRequest, None),
+            ("POST /sse/echo?data=1 HTTP/1.1", &RULES, ErrorCode::MethodNotAllowed, Some("GET")),
+            ("GET /poll?channel=a&newest=0 HTTP/1.1", &RULES, ErrorCode::BadRequest, None),
+            ("GET /poll?channel=a&newest=all HTTP/1.1", &RULES, ErrorCode::BadRequest, None),
             ("GET /poll?channel=a&newest=1&after=e.7 HTTP/1.1", &RULES, ErrorCode::BadRequest, None),
             ("GET /poll?channel=a&newest=1&wait=1 HTTP/1.1", &RULES, ErrorCode::BadRequest, None),
             ("GET /poll?channel=a&channel=b&newest=1 HTTP/1.1", &RULES, ErrorCode::BadRequest, None),

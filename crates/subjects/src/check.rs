@@ -164,7 +164,7 @@ pub fn check(
     }
     if manifest.echo {
         speaks.recording = None;
-        let echo = Scenario::Echo { interval_ms: 50, payload_bytes: 64 };
+        let echo = Scenario::Echo { interval_ms: 50, payload_bytes: 64, streamed: false };
         let plan = self::plan(subject.address, endpoint.transport, Some(speaks), echo, ECHOES * 50);
         let result = follow(&mut subject, &plan, &options.program, &mut |_| {}, is_interrupted)?;
         checked.echoes = Some((result.expected, result.delivered));
@@ -204,7 +204,8 @@ pub(crate) fn plan(
         headers: RequestHeaders::Minimal,
         compression_from: None,
         content: Content::Filler,
-        poll_newest: false,
+        poll_newest_count: None,
+        poll_after_publication_ms: None,
         user_list: false,
         receipts: false,
         backend_listen: None,
@@ -292,7 +293,7 @@ mod tests {
     fn a_worker_is_waited_for_while_something_comes() {
         let begun = Instant::now();
         let target = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
-        let scenario = Scenario::Echo { interval_ms: 50, payload_bytes: 64 };
+        let scenario = Scenario::Echo { interval_ms: 50, payload_bytes: 64, streamed: false };
         let plan = plan(target, Transport::WebSocket, None, scenario, 20_000);
         let mut patience = Patience::new(&plan, begun);
         let beyond = Duration::from_millis(STALL_MS) + SLACK;

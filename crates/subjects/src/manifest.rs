@@ -54,9 +54,12 @@ pub struct Manifest {
     /// Whether clients that poll can ask it for a list of users, in a request of its own.
     #[serde(default)]
     pub users: bool,
-    /// Whether a poll may ask for the newest message (`newest=1`) in place of what is new.
+    /// Whether a poll may ask for the newest messages (`newest=10`) in place of what is new.
     #[serde(default)]
     pub newest: bool,
+    /// Whether an event stream can bring a client its own message back (`GET /sse/echo?data=DATA`).
+    #[serde(default)]
+    pub echo_streams: bool,
     /// How many cores of its own make it worth measuring: with fewer it is left out.
     #[serde(default = "one_core")]
     pub cores_min: u32,

@@ -143,6 +143,7 @@ impl Named {
                 users: false,
                 // Our own protocol has it, in whatever server.
                 newest: speaks.is_none(),
+                echo_streams: speaks.is_none(),
                 // Nor to keep history.
                 resumes: having(&|_| speaks.is_none()),
                 is_external: true,
@@ -158,6 +159,7 @@ impl Named {
                 feed: entry.manifest.feed,
                 users: entry.manifest.users,
                 newest: entry.manifest.newest,
+                echo_streams: entry.manifest.echo_streams,
                 resumes: having(&|transport| self.endpoint(transport).is_some_and(|endpoint| endpoint.resumes)),
                 is_external: false,
             }),

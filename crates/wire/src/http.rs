@@ -5,7 +5,7 @@ mod listed;
 
 use crate::fields::FieldList;
 use memchr::memchr2;
-use percent_encoding::percent_decode_str;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str};
 use std::borrow::Cow;
 use std::mem::MaybeUninit;
 
@@ -427,6 +427,9 @@ pub fn encode_chunk_head(out: &mut Vec<u8>, size: usize) {
 /// Ends a chunk's data.
 pub const CHUNK_END: &[u8] = b"\r\n";
 
+/// What is escaped in a query or a form: all but letters, digits and `-._~` (RFC 3986, section 2.3).
+pub const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
 /// Splits a request target into its path and an iterator over decoded query parameters.
 ///
 /// Percent escapes and `+` are decoded; a broken escape stays as it is, since names and values are checked
@@ -459,7 +462,7 @@ pub fn decode_path(path: &str) -> Option<Cow<'_, str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+    use percent_encoding::utf8_percent_encode;
     use proptest::prelude::*;
 
     proptest! {

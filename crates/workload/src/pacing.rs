@@ -246,7 +246,7 @@ mod tests {
 
     fn shaped(shape: &Shape, warm_up_ms: u64, load_ms: u64, period: u64, publishers: u32) -> Option<Pacing> {
         let phases = Phases { connect_ms: 0, warm_up_ms, idle_ms: 0, load_ms, drain_ms: 0, after_ms: 0 };
-        let scenario = Scenario::Echo { interval_ms: 1, payload_bytes: 22 };
+        let scenario = Scenario::Echo { interval_ms: 1, payload_bytes: 22, streamed: false };
         let warp = Warp::of(shape, &scenario, &phases).ok()?.map(Arc::new);
         let end = 1_000 + (warm_up_ms + load_ms) * 1_000_000;
         Some(Pacing { warp, ..Pacing::endless(1_000, period, publishers) }.until(end))

@@ -33,9 +33,13 @@ pub struct Plan {
     pub poll_interval_ms: u64,
     /// How long a long poll may be held, in seconds.
     pub poll_wait_s: u64,
-    /// Whether clients of `polling` ask for the newest message, whether or not they have it, and not for what is new.
-    #[serde(default)]
-    pub poll_newest: bool,
+    /// How many of the newest messages a poll of `polling` brings, whether or not the client has them; `None`: what is new.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub poll_newest_count: Option<u32>,
+    /// How long after its publications a client asks, for the transports that ask at an interval, in ms: client 0 does, and
+    /// client i of N follows at i/N of the interval. `None`: in the phase that the seed gives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub poll_after_publication_ms: Option<u64>,
     /// The ping client; `None` for a run without.
     pub prober: Option<Prober>,
     /// How long each phase lasts.
@@ -130,9 +134,20 @@ impl Plan {
         }
     }
 
-    /// Whether clients ask for the newest message of their channel: of all transports, polling alone can.
-    pub fn asks_for_newest(&self) -> bool {
-        self.poll_newest && self.transport == Transport::Polling
+    /// How many of the newest messages of their channel clients ask for, if they do: of all transports, polling alone can.
+    pub fn asks_for_newest(&self) -> Option<u32> {
+        self.poll_newest_count.filter(|_| self.transport == Transport::Polling)
+    }
+
+    /// Whether each echo is a request of its own that opens an event stream: over `sse` alone.
+    pub fn echoes_in_streams(&self) -> bool {
+        self.transport == Transport::Sse && matches!(self.scenario, Scenario::Echo { streamed: true, .. })
+    }
+
+    /// How long after its publications a client asks, ns, where that is fixed; `None` too where clients ask at no interval.
+    pub fn poll_after_publication_ns(&self) -> Option<u64> {
+        let after_ms = self.poll_after_publication_ms.filter(|_| self.transport.is_interval_driven())?;
+        Some(after_ms.saturating_mul(1_000_000))
     }
 
     /// Whether the prober receives what the clients do.
@@ -465,7 +480,8 @@ pub(crate) mod fixtures {
             headers: RequestHeaders::Minimal,
             compression_from: None,
             content: Content::Filler,
-            poll_newest: false,
+            poll_newest_count: None,
+            poll_after_publication_ms: None,
             user_list: false,
             receipts: false,
             prober: None,

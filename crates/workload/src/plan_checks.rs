@@ -3,7 +3,7 @@
 use crate::check::PAIR_BYTES;
 use crate::payload::BadPayloadSize;
 use crate::plan::{ClientKind, Http, HttpVersion, Plan, Sockets, Sources, Target, Trust};
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, Shape};
 use crate::shape::BadShape;
 use crate::turns::{LENGTH_MS, Turns};
 use core::net::{Ipv4Addr, SocketAddr};
@@ -20,6 +20,10 @@ pub const MAX_PUBLICATIONS: u64 = 1 << 26;
 pub const MAX_LOOPS: u32 = 64;
 /// Most workers of a run. The lab hears all of them, some 4 KiB a second each.
 pub const MAX_WORKERS: u32 = 1_000;
+/// Most messages that a poll brings again: a client remembers so many stamps, of 16 bytes each.
+pub const MAX_NEWEST: u32 = 100;
+/// Largest echo that opens an event stream, bytes: three times as many stand in the head of a request at worst.
+pub const MAX_STREAMED_BYTES: u64 = 4_096;
 /// Most pages of a browser: 100 MiB or so each.
 pub const MAX_PAGES: u32 = 200;
 
@@ -98,9 +102,18 @@ pub enum BadPlan {
     /// A WebSocket that is polled covers the channels it was opened with, so it has no second question to ask.
     #[error("user_list over websocket-polling: a poll covers the connection's own channel; use transport polling")]
     UserList,
-    /// There is one newest message for each client.
-    #[error("polling.newest asks for the newest message of one channel, and clients in rooms have several")]
+    /// The newest messages are those of one channel.
+    #[error("polling.newest asks for the newest messages of one channel, and clients in rooms have several")]
     NewestInRooms,
+    /// Polls stay in step with publications only at one interval.
+    #[error("polling.phase_ms: {0}")]
+    PollPhase(&'static str),
+    /// Only two dialects have it.
+    #[error("scenario echo with streamed = true: dialect {dialect} has no such streams: leave such subjects out")]
+    Streamed {
+        /// What the clients speak.
+        dialect: String,
+    },
     /// The dialect has no such way to speak.
     #[error(transparent)]
     Dialect(#[from] Refused),
@@ -215,14 +228,57 @@ pub(crate) fn check_plan(plan: &Plan) -> Result<(), BadPlan> {
     if plan.user_list && plan.transport == Transport::WebSocketPolling {
         return Err(BadPlan::UserList);
     }
-    if plan.asks_for_newest() && matches!(plan.scenario, Scenario::Rooms { .. }) {
-        return Err(BadPlan::NewestInRooms);
+    if let Some(count) = plan.asks_for_newest() {
+        in_range("polling.newest", u64::from(count), 1, u64::from(MAX_NEWEST))?;
+        if matches!(plan.scenario, Scenario::Rooms { .. }) {
+            return Err(BadPlan::NewestInRooms);
+        }
     }
+    check_poll_phase(plan)?;
+    check_streamed(plan)?;
     let users = plan.user_list.then(|| plan.users_channel());
     let own = [plan.channel.clone(), plan.upstream_channel(), plan.prober_channel()];
     let feeders = plan.scenario.has_feeder().then(|| plan.feeder_channel());
     for name in own.into_iter().chain(users).chain(feeders) {
         check_channel(name)?;
+    }
+    Ok(())
+}
+
+/// Whether each echo can open an event stream.
+fn check_streamed(plan: &Plan) -> Result<(), BadPlan> {
+    let Scenario::Echo { payload_bytes, .. } = plan.scenario else { return Ok(()) };
+    if !plan.echoes_in_streams() {
+        return Ok(());
+    }
+    // It stands in the target of a request, where most of it is escaped.
+    in_range("payload_bytes of an echo with streamed = true", u64::from(payload_bytes), 1, MAX_STREAMED_BYTES)?;
+    match &plan.speaks {
+        Some(speaks) if speaks.dialect != Dialect::Bare => Err(BadPlan::Streamed { dialect: speaks.dialect.name() }),
+        _ => Ok(()),
+    }
+}
+
+/// Whether clients can ask so long after each of their publications.
+fn check_poll_phase(plan: &Plan) -> Result<(), BadPlan> {
+    let Some(after_ms) = plan.poll_after_publication_ms.filter(|_| plan.transport.is_interval_driven()) else {
+        return Ok(());
+    };
+    in_range("polling.phase_ms", after_ms, 0, plan.poll_interval_ms.saturating_sub(1))?;
+    // With other numbers of publishers than one or all, the i-th publisher and the i-th client have other places.
+    let is_in_step = match plan.scenario {
+        Scenario::Chat { interval_ms, publishers, in_bursts: false, .. } => {
+            interval_ms == plan.poll_interval_ms && publishers.is_none_or(|some| some == 1 || some == plan.clients)
+        }
+        _ => false,
+    };
+    if !is_in_step {
+        let why = "it takes a chat, not in bursts, in which one client or all publish at the interval of the polls: set \
+                   interval_ms of both to the same";
+        return Err(BadPlan::PollPhase(why));
+    }
+    if plan.shape != Shape::Steady || plan.turns.is_some() {
+        return Err(BadPlan::PollPhase("the interval of publications must not change: leave shape and turns_ms out"));
     }
     Ok(())
 }
@@ -365,7 +421,9 @@ fn check_browser(plan: &Plan) -> Result<(), BadPlan> {
             plan.compression_from.is_some(),
             "it does not report which messages came compressed: leave compression_from out",
         ),
-        (plan.asks_for_newest(), "its polls say what they have: leave polling.newest out"),
+        (plan.asks_for_newest().is_some(), "its polls say what they have: leave polling.newest out"),
+        (plan.echoes_in_streams(), "its pages echo by POST: leave streamed out"),
+        (plan.poll_after_publication_ns().is_some(), "its pages decide when they poll: leave polling.phase_ms out"),
         (plan.receipts, "its clock is not exact enough to tell the way up from the way down: leave receipts out"),
     ];
     refusals.into_iter().find(|(is_asked, _)| *is_asked).map_or(Ok(()), |(_, why)| Err(BadPlan::InBrowser(why)))

@@ -224,7 +224,7 @@ impl Roles {
                 let base = paced(interval_ms, publishers, form, Sending::Publish)?;
                 Self { audience, receivers: u64::from(clients), in_bursts, ..base }
             }
-            Scenario::Echo { interval_ms, payload_bytes } => {
+            Scenario::Echo { interval_ms, payload_bytes, .. } => {
                 Self { audience: Audience::Own, ..paced(interval_ms, clients, form(payload_bytes), Sending::Echo)? }
             }
             Scenario::Upstream { interval_ms, payload_bytes } => {
@@ -494,7 +494,7 @@ mod tests {
         let feed =
             Scenario::Feed { interval_us: 5000, payload_bytes: 173, by: FeedBy::BackEnd, upstream_interval_ms: None };
         assert!(matches!(roles_of(&plan(10, feed)), Err(BadPlan::NoBackEnd)));
-        let echo = |bytes| Scenario::Echo { interval_ms: 1, payload_bytes: bytes };
+        let echo = |bytes| Scenario::Echo { interval_ms: 1, payload_bytes: bytes, streamed: false };
         assert!(matches!(roles_of(&plan(10, echo(21))), Err(BadPlan::Payload(_))));
         assert!(matches!(roles_of(&plan(10_000, echo(22))), Err(BadPlan::TooManyPublications { .. })));
         assert!(matches!(roles_of(&plan(0, Scenario::Idle)), Err(BadPlan::OutOfRange { name: "clients", .. })));
@@ -597,16 +597,52 @@ mod tests {
         let short =
             "payload_bytes is 32: it must be 33 (a stamp and the place for a receipt mark, in quotes) to 1048576";
         assert_eq!(refusal(&chat(32, Some(200), None)), short);
-        let echo = Plan { receipts: true, ..plan(1, Scenario::Echo { interval_ms: 1000, payload_bytes: 32 }) };
+        let echo = Plan {
+            receipts: true,
+            ..plan(1, Scenario::Echo { interval_ms: 1000, payload_bytes: 32, streamed: false })
+        };
         assert_eq!(refusal(&echo), short);
         let rooms = Scenario::Rooms { rooms: 2, rooms_per_client: 1, interval_us: 1_000, payload_bytes: 32 };
         assert_eq!(refusal(&Plan { receipts: true, ..plan(4, rooms) }), short);
         let listing = Plan { user_list: true, transport: Transport::WebSocketPolling, ..plan(1, Scenario::Idle) };
         assert!(matches!(roles_of(&listing), Err(BadPlan::UserList)));
         let rooms = Scenario::Rooms { rooms: 2, rooms_per_client: 1, interval_us: 1_000, payload_bytes: 40 };
-        let newest = Plan { poll_newest: true, transport: Transport::Polling, ..plan(4, rooms) };
+        let newest = Plan { poll_newest_count: Some(1), transport: Transport::Polling, ..plan(4, rooms) };
         assert!(matches!(roles_of(&newest), Err(BadPlan::NewestInRooms)));
-        assert!(roles_of(&Plan { transport: Transport::Sse, ..newest }).is_ok());
+        assert!(roles_of(&Plan { transport: Transport::Sse, ..newest.clone() }).is_ok());
+        let many = Plan { poll_newest_count: Some(101), ..newest };
+        assert_eq!(refusal(&many), "polling.newest is 101: it must be 1 to 100");
+    }
+
+    #[test]
+    fn polls_are_in_step_with_publications_at_one_interval_alone() {
+        let chat = |interval_ms, publishers, in_bursts| Scenario::Chat {
+            interval_ms,
+            payload_bytes: 40,
+            payload_bytes_max: None,
+            publishers,
+            in_bursts,
+        };
+        let polling = |scenario| Plan {
+            poll_interval_ms: 200,
+            poll_after_publication_ms: Some(199),
+            transport: Transport::Polling,
+            ..plan(4, scenario)
+        };
+        for publishers in [None, Some(1), Some(4)] {
+            assert!(roles_of(&polling(chat(200, publishers, false))).is_ok(), "{publishers:?}");
+        }
+        let why = |plan: &Plan| roles_of(plan).unwrap_err().to_string();
+        for scenario in [chat(400, None, false), chat(200, Some(2), false), chat(200, None, true), Scenario::Idle] {
+            assert!(why(&polling(scenario)).contains("at the interval of the polls"));
+        }
+        let in_step = polling(chat(200, None, false));
+        let late = Plan { poll_after_publication_ms: Some(200), ..in_step.clone() };
+        assert_eq!(why(&late), "polling.phase_ms is 200: it must be 0 to 199");
+        let shaped = Plan { shape: Shape::Step { factors: vec![1.0, 2.0] }, ..in_step.clone() };
+        assert!(why(&shaped).contains("leave shape"));
+        let pushed = Plan { transport: Transport::Sse, ..polling(Scenario::Idle) };
+        assert!(roles_of(&pushed).is_ok(), "nobody polls");
     }
 
     #[test]
@@ -625,7 +661,7 @@ mod tests {
 
     #[test]
     fn limits_count_what_the_shape_makes() {
-        let echo = Scenario::Echo { interval_ms: 1, payload_bytes: 22 };
+        let echo = Scenario::Echo { interval_ms: 1, payload_bytes: 22, streamed: false };
         let shaped = |factor| Plan { shape: Shape::Step { factors: vec![factor] }, ..plan(1_000, echo.clone()) };
         // 30 million at the factor 1, 67 at most.
         assert!(roles_of(&shaped(2.2)).is_ok());
@@ -660,7 +696,7 @@ mod tests {
     fn a_browser_has_its_limits() {
         let within = |pages| Plan {
             clients_in: ClientsIn::of(ClientKind::Chromium, pages),
-            ..plan(300, Scenario::Echo { interval_ms: 100, payload_bytes: 50 })
+            ..plan(300, Scenario::Echo { interval_ms: 100, payload_bytes: 50, streamed: false })
         };
         let roles = roles_of(&within(MAX_PAGES)).unwrap();
         assert_eq!(roles.loops, 1);

@@ -228,7 +228,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const ECHO: Scenario = Scenario::Echo { interval_ms: 1, payload_bytes: 22 };
+    const ECHO: Scenario = Scenario::Echo { interval_ms: 1, payload_bytes: 22, streamed: false };
 
     fn phases(warm_up_ms: u64, load_ms: u64) -> Phases {
         Phases { connect_ms: 0, warm_up_ms, idle_ms: 0, load_ms, drain_ms: 0, after_ms: 0 }

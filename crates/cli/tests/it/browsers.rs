@@ -56,7 +56,7 @@ fn nothing_is_lost_over_any_transport_in_any_browser() {
             }
             assert_eq!(result.requests_publishers > 0, !transport.is_bidirectional(), "{kind:?} {transport}");
         }
-        let scenario = Scenario::Echo { interval_ms: 100, payload_bytes: 60 };
+        let scenario = Scenario::Echo { interval_ms: 100, payload_bytes: 60, streamed: false };
         for transport in [Transport::WebSocket, Transport::Sse] {
             let scenario = scenario.clone();
             let result = served.measure(transport, |plan| Plan {
@@ -131,7 +131,7 @@ fn pages_are_clients_by_a_frameworks_library_and_its_requests_count() {
         assert_eq!((result.connect.count(), result.latency_own.count(), result.reconnects), (3, 10, 0), "{kind:?}");
         assert!((1..=12).contains(&result.requests), "{kind:?} {}", result.requests);
         assert_eq!(result.requests_publishers, 0, "one of three publishes, and whose request one is, is not known");
-        let scenario = Scenario::Echo { interval_ms: LOAD_MS / 5, payload_bytes: 60 };
+        let scenario = Scenario::Echo { interval_ms: LOAD_MS / 5, payload_bytes: 60, streamed: false };
         let library = |plan| in_library(at_leisure(Plan { scenario, clients_in: within(kind, 1), ..plan }), 0);
         let result = served.measure(over, library);
         assert_whole(&result, 10, 1, over);

@@ -80,7 +80,8 @@ impl Served {
             headers: RequestHeaders::Minimal,
             compression_from: None,
             content: Content::Filler,
-            poll_newest: false,
+            poll_newest_count: None,
+            poll_after_publication_ms: None,
             user_list: false,
             receipts: true,
             backend_listen: None,
@@ -174,7 +175,7 @@ fn echoes_are_marked_too_and_a_server_that_marks_nothing_leaves_nothing() {
     let marking = Served::start(&["--mark-receipts"]);
     let plain = Served::start(&[]);
     for transport in [Transport::WebSocket, Transport::Sse] {
-        let scenario = Scenario::Echo { interval_ms: 50, payload_bytes: 33 };
+        let scenario = Scenario::Echo { interval_ms: 50, payload_bytes: 33, streamed: false };
         let echo = |plan| Plan { scenario: scenario.clone(), ..plan };
         for (served, marks) in [(&marking, 20), (&plain, 0)] {
             let result = served.measure(transport, echo);

@@ -85,7 +85,7 @@ fn every_byte_of_a_chat_is_accounted_for_over_every_transport() {
 
 #[test]
 fn so_are_echoes_questions_and_what_the_collector_sees() {
-    let echo = Scenario::Echo { interval_ms: 30, payload_bytes: 22 };
+    let echo = Scenario::Echo { interval_ms: 30, payload_bytes: 22, streamed: false };
     let request = Scenario::Request { payload_bytes: 50 };
     let upstream = Scenario::Upstream { interval_ms: 30, payload_bytes: 200 };
     for transport in [Transport::WebSocket, Transport::LongPolling, Transport::WebSocketPolling] {

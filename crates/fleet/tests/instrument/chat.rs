@@ -236,7 +236,7 @@ fn a_cut_connection_resumes_without_loss() {
 fn an_echo_comes_back_to_its_sender() {
     for transport in [Transport::WebSocket, Transport::Sse] {
         let server = NativeServer::start(None);
-        let scenario = Scenario::Echo { interval_ms: 30, payload_bytes: 22 };
+        let scenario = Scenario::Echo { interval_ms: 30, payload_bytes: 22, streamed: false };
         let result = run(&with_prober(plan(server.address, transport, 5, scenario), ProberPath::Http));
         assert_whole(&result, 50, 1, transport);
         assert_eq!(result.latency_first.count(), 0);

@@ -45,7 +45,7 @@ fn a_feed_follows_its_shape() {
 fn clients_and_rooms_follow_it_too() {
     let shape = Shape::Step { factors: vec![1.0, 4.0, 0.0] };
     for (scenario, scheduled) in [
-        (Scenario::Echo { interval_ms: 20, payload_bytes: 71 }, 125),
+        (Scenario::Echo { interval_ms: 20, payload_bytes: 71, streamed: false }, 125),
         (Scenario::Rooms { rooms: 3, rooms_per_client: 3, interval_us: 4_000, payload_bytes: 71 }, 125),
     ] {
         let server = NativeServer::start(None);

@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::compression::Compression;
-use super::config::{LoopConfig, polls};
+use super::config::{LoopConfig, polls, polls_in_step};
 use super::feeding::Feeding;
 use super::hosts::Hosts;
 use super::receipt_sample::ReceiptSample;
@@ -243,6 +243,10 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
                     turns = Turns::new(pacing.clone(), 0, 1);
                     turns.skip_unless(|k| room_turns.is_own(k, pacing));
                     self.rooms = Some(room_turns);
+                }
+                if let Some(after_ns) = self.config.poll_after_publication_ns {
+                    let polls = polls_in_step(&self.config, monotonic_ns(), pacing.start_ns, after_ns);
+                    self.poll_turns = Some(Turns::new(polls, self.config.lane, self.config.lanes));
                 }
                 self.next_publication_ns = turns.due_ns().unwrap_or(u64::MAX);
                 self.publish_turns = Some(turns);

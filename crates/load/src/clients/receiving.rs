@@ -23,7 +23,7 @@ struct ReadOutcome {
     is_subscribed: bool,
     answered: Option<bool>,
     has_echo: bool,
-    /// Whether there was a message, or word that some are gone.
+    /// Whether there was a message that the client had not been brought before, or word that some are gone.
     has_news: bool,
     /// Requests put among the bytes to send.
     asked: u32,
@@ -46,9 +46,10 @@ impl Heard<'_> {
     fn take(&mut self, event: Event<'_>) {
         match event {
             Event::Message(data) => {
-                self.outcome.has_news = true;
+                let repeated = self.recorder.repeated;
                 self.payload += if self.recorder.is_back_ends(data) { 0 } else { data.len() as u64 };
                 self.deliver(data, false);
+                self.outcome.has_news |= self.recorder.repeated == repeated;
             }
             Event::Relayed(data) => {
                 self.outcome.has_news = true;

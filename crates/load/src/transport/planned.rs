@@ -15,7 +15,11 @@ pub fn of_clients(plan: &Plan, roles: &Roles) -> Requests {
         Some(speaks) => requests.in_dialect(plan.transport, speaks, roles.traffic.sending()),
         None => requests,
     };
-    let requests = if plan.asks_for_newest() { requests.for_newest() } else { requests };
+    let requests = match plan.asks_for_newest() {
+        Some(count) => requests.for_newest(count),
+        None => requests,
+    };
+    let requests = if plan.echoes_in_streams() { requests.with_echoes_in_streams() } else { requests };
     let requests = match roles.rooms() {
         Some(rooms) => requests.in_rooms(Arc::clone(rooms)),
         None => requests,

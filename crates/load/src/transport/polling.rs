@@ -81,15 +81,15 @@ mod tests {
     }
 
     #[test]
-    fn a_poll_for_the_newest_message_says_no_position() {
+    fn a_poll_for_the_newest_messages_says_no_position() {
         let answer = |_: &str| {
             let reply = r#"[["msg","a","e.5",1],["cursor","e.7"]]"#;
             format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{reply}", reply.len()).into_bytes()
         };
         let (mut client, mut out, mut rng) = (Polling::new(), Outgoing::default(), fastrand::Rng::with_seed(1));
         assert_eq!(play(&mut client, &[999], &answer).unwrap().events, ["message 1", "subscribed", "answered"]);
-        assert!(client.poll(&requests().for_newest(), &mut rng, &mut out));
-        assert!(out.bytes().starts_with(b"GET /poll?channel=a&newest=1 HTTP/1.1\r\n"));
+        assert!(client.poll(&requests().for_newest(10), &mut rng, &mut out));
+        assert!(out.bytes().starts_with(b"GET /poll?channel=a&newest=10 HTTP/1.1\r\n"));
     }
 
     #[test]

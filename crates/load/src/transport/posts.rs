@@ -1,14 +1,18 @@
 //! POST requests on a connection of their own, one at a time: how clients of one-way transports send.
 
-use super::replies::ReplyReader;
-use super::{Event, Hearing, Sending};
+use super::replies::{Reply, ReplyReader};
+use super::{Event, Hearing, MAX_MESSAGE_BYTES, Sending};
 use crate::connection::Head;
 use crate::cut::Cut;
+use pushlab_wire::event_stream::EventStreamDecoder;
+use std::borrow::Cow;
 
 /// One client's end of the connection.
 #[derive(Debug, Default)]
 pub struct Posts {
-    pub(super) reader: ReplyReader,
+    reader: ReplyReader,
+    /// Reads an answer that is an event stream: its first event is what was asked for, and ends it.
+    events: Option<Box<EventStreamDecoder>>,
     waiting_for: Option<Sending>,
 }
 
@@ -31,6 +35,36 @@ impl Posts {
     /// The head of an answer has come.
     pub fn head(&mut self, head: &Head<'_>) {
         self.reader.head(head);
+        let is_stream =
+            head.status == 200 && head.headers("content-type").any(|is| is.starts_with("text/event-stream"));
+        self.events = is_stream.then(|| Box::new(EventStreamDecoder::new(MAX_MESSAGE_BYTES)));
+    }
+
+    /// A piece of an answer's body has come; gives the answer once it is there, and nothing for what is left of an event
+    /// stream behind its first event.
+    ///
+    /// # Errors
+    /// An answer that is too large, or not asked for.
+    pub(super) fn answer<'a>(&mut self, data: &'a [u8], is_last: bool) -> Result<Option<Reply<'a>>, Cut> {
+        match (&mut self.events, self.waiting_for) {
+            (None, None) => Err(Cut::Unasked),
+            (None, Some(_)) => self.reader.body(data, is_last),
+            (Some(_), None) => Ok(None),
+            (Some(events), Some(_)) => {
+                let mut first: Option<String> = None;
+                events.decode(data, |event| {
+                    first.get_or_insert_with(|| event.data.to_owned());
+                })?;
+                match first {
+                    Some(data) => {
+                        let body = Cow::Owned(data.into_bytes());
+                        Ok(Some(Reply { status: 200, keeps_alive: false, body }))
+                    }
+                    None if is_last => Err(Cut::StreamEnded),
+                    None => Ok(None),
+                }
+            }
+        }
     }
 
     /// A piece of its body has come.
@@ -43,9 +77,8 @@ impl Posts {
         is_last: bool,
         hearing: &mut Hearing<'_, S>,
     ) -> Result<(), Cut> {
-        let Some(sending) = self.waiting_for else { return Err(Cut::Unasked) };
-        let Some(reply) = self.reader.body(data, is_last)? else { return Ok(()) };
-        self.waiting_for = None;
+        let Some(reply) = self.answer(data, is_last)? else { return Ok(()) };
+        let Some(sending) = self.waiting_for.take() else { return Ok(()) };
         if !(200..300).contains(&reply.status) {
             let path = match sending {
                 Sending::Publish => "/publish",
@@ -98,6 +131,36 @@ mod tests {
         ) -> Result<(), Cut> {
             self.0.body(data, is_last, hearing)
         }
+    }
+
+    #[test]
+    fn an_echo_in_a_stream_of_its_own_is_the_first_event_and_ends_it() {
+        let answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n\
+                       f\r\nevent: message\n\r\nb\r\ndata: \"x\"\n\n\r\n9\r\ndata: 2\n\n\r\n0\r\n\r\n";
+        for size in [1, 7, answer.len()] {
+            let (mut poster, mut http1, mut out) = (Poster::new(), Http1::default(), Outgoing::default());
+            requests().with_echoes_in_streams().encode_post(&mut out, Sending::Echo, b"\"x\"");
+            assert!(out.bytes().starts_with(b"GET /sse/echo?data=%22x%22 HTTP/1.1\r\n"));
+            http1.has_sent(0, &mut out);
+            poster.0.has_sent(Sending::Echo);
+            let mut events = Vec::new();
+            let mut told = Told::new(&mut poster, |event: Event<'_>| events.push(format!("{event:?}")));
+            let mut held = Vec::new();
+            for piece in answer.chunks(size) {
+                held.extend_from_slice(piece);
+                let consumed = http1.receive(&mut held, &mut told).unwrap().consumed;
+                held.drain(..consumed);
+            }
+            assert_eq!(told.tally.texts, 3);
+            assert_eq!(events, ["Echo([34, 120, 34])", "Answered { keeps_alive: false }"], "{size}");
+        }
+        let ended = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 1\r\n\r\n\n";
+        let (mut poster, mut http1, mut out) = (Poster::new(), Http1::default(), Outgoing::default());
+        requests().encode_post(&mut out, Sending::Echo, b"1");
+        http1.has_sent(0, &mut out);
+        poster.0.has_sent(Sending::Echo);
+        let ended = http1.receive(&mut ended.to_vec(), &mut Told::new(&mut poster, |_: Event<'_>| ()));
+        assert!(matches!(ended, Err(Cut::StreamEnded)));
     }
 
     #[test]

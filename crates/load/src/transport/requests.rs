@@ -4,7 +4,9 @@ use super::Sending;
 use super::foreign::setup::ForeignSetup;
 use super::headers::HeadFields;
 use crate::connection::{Fields, Outgoing, Request};
+use percent_encoding::percent_encode;
 use pushlab_wire::cursor::CursorText;
+use pushlab_wire::http::RESERVED;
 use pushlab_wire::transport::Transport;
 use pushlab_workload::plan::{RequestHeaders, Speaks, Target};
 use pushlab_workload::rooms::Rooms;
@@ -26,8 +28,10 @@ pub struct Requests {
     pub(super) poll_wait: String,
     pub(super) headers: HeadFields,
     pub(super) users: Option<String>,
-    /// Whether polls ask for the newest message, whether or not the client has it.
-    pub(super) newest: bool,
+    /// How many of the newest messages polls ask for, whether or not the client has them; `None`: for what is new.
+    pub(super) newest: Option<u32>,
+    /// Whether an echo is a GET of its own, answered with an event stream.
+    pub(super) echoes_in_streams: bool,
     /// What queries say of the version of the protocol: nothing, which is the first.
     pub(super) version: &'static str,
     /// Whether a connection carries one request after another.
@@ -54,7 +58,8 @@ impl Requests {
             poll_wait: if poll_wait_s == 0 { String::new() } else { format!("&wait={poll_wait_s}") },
             headers: HeadFields::default(),
             users: None,
-            newest: false,
+            newest: None,
+            echoes_in_streams: false,
             version: "",
             keeps_alive: true,
             publish_to: publish_to.into(),
@@ -121,9 +126,14 @@ impl Requests {
         Self { users: Some(users.into()), ..self }
     }
 
-    /// With polls for the newest message, whether or not the client has it, in place of what is new.
-    pub fn for_newest(self) -> Self {
-        Self { newest: true, ..self }
+    /// With polls for so many of the newest messages, whether or not the client has them, in place of what is new.
+    pub fn for_newest(self, count: u32) -> Self {
+        Self { newest: Some(count), ..self }
+    }
+
+    /// With an event stream for each echo, which brings it as its first event, in place of a POST.
+    pub fn with_echoes_in_streams(self) -> Self {
+        Self { echoes_in_streams: true, ..self }
     }
 
     /// In the second version of the protocol: the server says when to come back.
@@ -131,8 +141,8 @@ impl Requests {
         Self { version: "&v=2", ..self }
     }
 
-    /// Whether polls ask for the newest message, so that a client may be brought what it has.
-    pub fn ask_for_newest(&self) -> bool {
+    /// How many messages polls ask for, whether or not the client has them; `None`: for what is new.
+    pub fn newest(&self) -> Option<u32> {
         self.newest
     }
 
@@ -166,11 +176,11 @@ impl Requests {
         self.encode_get_of(out, [path, &self.channel, more], after, &self.headers.fetch);
     }
 
-    /// Appends a poll: for what is new, with what it says of waiting, or for the newest message.
+    /// Appends a poll: for what is new, with what it says of waiting, or for the newest messages.
     pub(super) fn encode_poll(&self, out: &mut Outgoing, path: &str, wait: &str, after: &CursorText) {
         match self.newest {
-            true => self.encode_get(out, path, "&newest=1", &CursorText::default()),
-            false => self.encode_get(out, path, wait, after),
+            Some(count) => self.encode_get(out, path, &format!("&newest={count}"), &CursorText::default()),
+            None => self.encode_get(out, path, wait, after),
         }
     }
 
@@ -190,19 +200,20 @@ impl Requests {
         let [path, channel, more] = target;
         let (before_cursor, cursor) = after.get().map_or(("", ""), |cursor| ("&after=", cursor));
         let target = [&self.path, path, "?channel=", channel, self.version, more, before_cursor, cursor];
-        out.request(&Request {
-            method: "GET",
-            scheme: self.scheme,
-            authority: &self.authority,
-            target: &target,
-            fields,
-            lines: "",
-            body: None,
-        });
+        self.encode_fields(out, &target, fields);
     }
 
-    /// Appends a POST that carries `data`, a JSON text.
+    fn encode_fields(&self, out: &mut Outgoing, target: &[&str], fields: &Fields) {
+        let (scheme, authority) = (self.scheme, &self.authority);
+        out.request(&Request { method: "GET", scheme, authority, target, fields, lines: "", body: None });
+    }
+
+    /// Appends what carries `data`, a JSON text: a POST, or the GET of an event stream that brings it back.
     pub fn encode_post(&self, out: &mut Outgoing, sending: Sending, data: &[u8]) {
+        if self.echoes_in_streams && sending == Sending::Echo {
+            let data = percent_encode(data, RESERVED).to_string();
+            return self.encode_fields(out, &[&self.path, "/sse/echo?data=", &data], &self.headers.event_source);
+        }
         let (path, channel) = match sending {
             Sending::Publish => ("/publish?channel=", self.publish_to.as_str()),
             Sending::Echo => ("/echo", ""),

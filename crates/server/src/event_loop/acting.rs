@@ -244,9 +244,9 @@ impl EventLoop {
         }
         let channels = self.groups.channels(group);
         let distributor = &self.shared.distributor;
-        let read = || match query.is_newest {
-            true => distributor.newest(channels, self.index),
-            false => distributor.read(channels, query.after, query.max_bytes, self.index),
+        let read = || match query.newest {
+            Some(count) => distributor.newest(channels, count, query.max_bytes, self.index),
+            None => distributor.read(channels, query.after, query.max_bytes, self.index),
         };
         let mut kept = mem::take(&mut self.kept);
         let answer = kept.read(distributor.head(), channels, &query, read);

@@ -129,23 +129,25 @@ fn a_quiet_poll_moves_on() {
     assert_eq!(poller.response().body, format!("[[\"cursor\",\"{}.{last}\"]]", epoch(&start)));
 }
 
-/// Who does not say where it is gets the newest message with every poll, that of its own channel, and nothing of before.
+/// Who does not say where it is gets the newest messages with every poll, those of its own channel, as many as it wants.
 #[test]
-fn a_poll_for_the_newest_message_gets_it_again_and_again() {
+fn a_poll_for_the_newest_messages_gets_them_again_and_again() {
     let server = Subject::start(1, |_| {});
     let mut http = Http::connect(server.address());
-    let poll = |http: &mut Http| {
-        http.send("GET /poll?channel=a&newest=1 HTTP/1.1\r\nHost: h\r\n\r\n");
+    let poll = |http: &mut Http, count: u32| {
+        http.send(&format!("GET /poll?channel=a&newest={count} HTTP/1.1\r\nHost: h\r\n\r\n"));
         http.response().body
     };
     let now = epoch(&server.stats().cursor).to_owned();
-    assert_eq!(poll(&mut http), format!("[[\"cursor\",\"{now}.0\"]]"), "there is none yet");
+    assert_eq!(poll(&mut http, 1), format!("[[\"cursor\",\"{now}.0\"]]"), "there is none yet");
     http.publish_times(2, "a", "1");
     http.publish("b", "2");
     for _ in 0..2 {
         let newest = format!("[[\"msg\",\"a\",\"{now}.2\",1],[\"cursor\",\"{now}.3\"]]");
-        assert_eq!(poll(&mut http), newest);
+        assert_eq!(poll(&mut http, 1), newest);
     }
+    let all = format!("[[\"msg\",\"a\",\"{now}.1\",1],[\"msg\",\"a\",\"{now}.2\",1],[\"cursor\",\"{now}.3\"]]");
+    assert_eq!([poll(&mut http, 2), poll(&mut http, 10)], [all.clone(), all]);
 }
 
 /// Who asks is told before all else; where a gap comes before the position, that is behind it too.

@@ -14,6 +14,7 @@ use pushlab_wire::gzip;
 use pushlab_wire::http::{
     BodyKind, Headers, HttpError, RequestHead, Version, decode_path, parse_request, split_target,
 };
+use pushlab_wire::native::{is_json, single_line};
 use pushlab_wire::transport::Transport;
 use pushlab_wire::websocket::Decoder;
 use std::borrow::Cow;
@@ -267,9 +268,10 @@ impl Exchange {
                 self.speaks_v2 = is_told;
                 self.poll(subscription, wait, cx)
             }
-            Request::Newest { channel } => self.newest(channel, cx),
+            Request::Newest { channel, count } => self.newest(channel, count, cx),
             Request::Publish { subscription, is_text } => self.publish(subscription, is_text, body, cx),
             Request::Echo => self.echo(body, cx),
+            Request::EchoEvent { data } => self.echo_event(&data, cx),
             Request::Ticket => self.ask_for_ticket(head, cx),
             Request::Health if cx.is_draining() => self.refuse(ErrorCode::Draining, "draining", cx),
             Request::Health => self.answer("text/plain", b"ok\n", cx),
@@ -284,6 +286,18 @@ impl Exchange {
         let mut body = body.to_vec();
         receipt.fill(&mut body);
         self.answer("application/json", &body, cx)
+    }
+
+    /// Gives data back as an event, the only one of its stream.
+    fn echo_event(&mut self, data: &str, cx: &mut Context<'_>) -> Effect {
+        if !is_json(data) {
+            return self.refuse(ErrorCode::BadJson, "data is not JSON: ?data=JSON, percent-encoded", cx);
+        }
+        let mut event = format!("data:{}\n\n", single_line(data.trim_ascii())).into_bytes();
+        if let Some(receipt) = cx.receipt {
+            receipt.fill(&mut event);
+        }
+        self.answer("text/event-stream", &event, cx)
     }
 
     /// Leaves the channels named in the output, if it may subscribe to all of them.
@@ -334,18 +348,18 @@ impl Exchange {
     ) -> Effect {
         self.waiting = Some(Waiting::Poll { wait_ms });
         let max_bytes = cx.rules.max_reply_bytes;
-        Effect::Read(Query { is_new_set, is_subscription: false, after, is_newest: false, max_bytes })
+        Effect::Read(Query { is_new_set, is_subscription: false, after, newest: None, max_bytes })
     }
 
-    /// Reads the newest message of a channel, for an answer at once.
-    fn newest(&mut self, channel: Cow<'_, str>, cx: &mut Context<'_>) -> Effect {
+    /// Reads the newest messages of a channel, for an answer at once.
+    fn newest(&mut self, channel: Cow<'_, str>, count: u32, cx: &mut Context<'_>) -> Effect {
         if let Err((code, text)) = self.choose(&mut [channel], cx) {
             return self.refuse(code, &text, cx);
         }
         cx.output.transport = Some(Transport::Polling);
         self.waiting = Some(Waiting::Poll { wait_ms: 0 });
         let max_bytes = cx.rules.max_reply_bytes;
-        Effect::Read(Query { is_new_set: true, is_subscription: false, after: None, is_newest: true, max_bytes })
+        Effect::Read(Query { is_new_set: true, is_subscription: false, after: None, newest: Some(count), max_bytes })
     }
 
     fn publish(

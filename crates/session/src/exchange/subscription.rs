@@ -22,7 +22,7 @@ impl Exchange {
         self.waiting = Some(if is_polling { Waiting::Position } else { Waiting::Start });
         let after = after.filter(|_| !is_polling);
         let max_bytes = MAX_PART_BYTES;
-        Effect::Read(Query { is_new_set: true, is_subscription: true, after, is_newest: false, max_bytes })
+        Effect::Read(Query { is_new_set: true, is_subscription: true, after, newest: None, max_bytes })
     }
 
     /// Goes on with what a subscriber missed, if there is more.
@@ -33,7 +33,7 @@ impl Exchange {
         self.waiting = Some(Waiting::Part);
         let after = Some(cx.cursor(self.subscriber.seen));
         let max_bytes = MAX_PART_BYTES;
-        Effect::Read(Query { is_new_set: false, is_subscription: true, after, is_newest: false, max_bytes })
+        Effect::Read(Query { is_new_set: false, is_subscription: true, after, newest: None, max_bytes })
     }
 
     /// The log has answered a [`Query`] with this `after`.

@@ -156,7 +156,7 @@ impl Exchange {
         };
         self.waiting = Some(Waiting::FramePoll);
         let max_bytes = cx.rules.max_reply_bytes;
-        Effect::Read(Query { is_new_set: false, is_subscription: false, after, is_newest: false, max_bytes })
+        Effect::Read(Query { is_new_set: false, is_subscription: false, after, newest: None, max_bytes })
     }
 
     /// Leaves in the output the channels to which it subscribes after one more, or one less.

@@ -27,7 +27,7 @@ pub struct SlowLog {
 enum Pending {
     Append(String, String),
     Read(Vec<Channel>, Option<Cursor>, usize),
-    Newest(Vec<Channel>),
+    Newest(Vec<Channel>, u32, usize),
 }
 
 impl SlowLog {
@@ -79,11 +79,11 @@ impl Log for SlowLog {
         Turn::Pending(self.defer(Pending::Read(channels.to_vec(), after, max_bytes)))
     }
 
-    fn newest(&mut self, channels: &[Channel]) -> Turn<Replay> {
+    fn newest(&mut self, channels: &[Channel], count: u32, max_bytes: usize) -> Turn<Replay> {
         if !self.is_slow() {
-            return Log::newest(&mut self.log, channels);
+            return Log::newest(&mut self.log, channels, count, max_bytes);
         }
-        Turn::Pending(self.defer(Pending::Newest(channels.to_vec())))
+        Turn::Pending(self.defer(Pending::Newest(channels.to_vec(), count, max_bytes)))
     }
 
     fn settled(&mut self) -> Option<Settled> {
@@ -98,11 +98,13 @@ impl Log for SlowLog {
         let fails = self.rng.u32(..100) < 3;
         self.failures += u64::from(fails);
         Some(match pending {
-            Pending::Read(..) | Pending::Newest(_) if fails => Settled::Failed(ticket),
+            Pending::Read(..) | Pending::Newest(..) if fails => Settled::Failed(ticket),
             Pending::Read(channels, after, max_bytes) => {
                 Settled::Read(self.log.read(&channels, after, max_bytes), ticket)
             }
-            Pending::Newest(channels) => Settled::Read(self.log.newest(&channels), ticket),
+            Pending::Newest(channels, count, max_bytes) => {
+                Settled::Read(self.log.newest(&channels, count, max_bytes), ticket)
+            }
             // Nobody knows whether it was made, so some are.
             Pending::Append(..) if fails && self.rng.bool() => Settled::Failed(ticket),
             Pending::Append(channel, data) => {

@@ -143,10 +143,7 @@ impl<K: Kind> Receiver for Foreign<K> {
         hearing: &mut Hearing<'_, S>,
     ) -> Result<(), Cut> {
         let Some(state) = &mut self.state else { return Err(Cut::Unasked) };
-        if !posts.is_waiting() {
-            return Err(Cut::Unasked);
-        }
-        let Some(reply) = posts.reader.body(data, is_last)? else { return Ok(()) };
+        let Some(reply) = posts.answer(data, is_last)? else { return Ok(()) };
         posts.has_come();
         let was_own = std::mem::take(&mut state.is_own_post_out);
         if was_own {

@@ -126,6 +126,7 @@ impl State {
             wait_s: requests.poll_wait_s,
             user_list: requests.users.is_some(),
             newest: requests.newest,
+            echoes_in_streams: requests.echoes_in_streams,
             // Not of the run's seed: a server may still know the sessions of the run before.
             random: fastrand::u64(..),
         };

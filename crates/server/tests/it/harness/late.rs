@@ -32,7 +32,7 @@ struct LateLog {
 enum Question {
     Append { channel: String, data: String, receipt: Option<Receipt>, now_ns: u64 },
     Read { channels: Vec<Channel>, after: Option<Cursor>, max_bytes: usize },
-    Newest { channels: Vec<Channel> },
+    Newest { channels: Vec<Channel>, count: u32, max_bytes: usize },
 }
 
 impl MakeLog for Late {
@@ -70,8 +70,8 @@ impl Log for LateLog {
         Turn::Pending(self.ask(Question::Read { channels: channels.to_vec(), after, max_bytes }))
     }
 
-    fn newest(&mut self, channels: &[Channel]) -> Turn<Replay> {
-        Turn::Pending(self.ask(Question::Newest { channels: channels.to_vec() }))
+    fn newest(&mut self, channels: &[Channel], count: u32, max_bytes: usize) -> Turn<Replay> {
+        Turn::Pending(self.ask(Question::Newest { channels: channels.to_vec(), count, max_bytes }))
     }
 
     fn settled(&mut self) -> Option<Settled> {
@@ -88,7 +88,9 @@ impl Log for LateLog {
             Question::Read { channels, after, max_bytes } => {
                 Settled::Read(self.log.read(&channels, after, max_bytes), ticket)
             }
-            Question::Newest { channels } => Settled::Read(self.log.newest(&channels), ticket),
+            Question::Newest { channels, count, max_bytes } => {
+                Settled::Read(self.log.newest(&channels, count, max_bytes), ticket)
+            }
         })
     }
 

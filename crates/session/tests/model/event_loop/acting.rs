@@ -135,9 +135,9 @@ impl EventLoop {
         let mut has_read = false;
         let read = || {
             has_read = true;
-            match query.is_newest {
-                true => log.newest(group),
-                false => match log.read(group, query.after, query.max_bytes) {
+            match query.newest {
+                Some(count) => log.newest(group, count, query.max_bytes),
+                None => match log.read(group, query.after, query.max_bytes) {
                     Turn::Done(mut replay) => {
                         seam.spoil_replay(&mut replay);
                         Turn::Done(replay)
