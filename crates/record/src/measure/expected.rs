@@ -217,9 +217,9 @@ mod tests {
         };
         let near = |figure: Option<f64>, ms: f64| figure.is_some_and(|own| (own / ms - 1.0).abs() < 0.01);
         for quantile in ["median", "p99"] {
-            let of = |which: &str, record| figure(record, &format!("latency_{which}_node_{quantile}"));
-            assert!(near(of("same", &cluster(1_500)), 1.0) && near(of("cross", &cluster(1_500)), 5.0), "{quantile}");
-            assert_eq!((of("same", &cluster(0)), of("cross", &cluster(0))), (None, None), "nobody said that it is one");
+            let of = |which: &str, crossing| figure(&cluster(crossing), &format!("latency_{which}_node_{quantile}"));
+            assert!(near(of("same", 1_500), 1.0) && near(of("cross", 1_500), 5.0), "{quantile}");
+            assert_eq!((of("same", 0), of("cross", 0)), (None, None), "nobody said that it is one");
         }
         let all_cross = run(|result| {
             (result.scheduled, result.published) = (2_000, 2_000);
