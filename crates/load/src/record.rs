@@ -169,16 +169,7 @@ impl Recorder {
         }
         self.part.delivered += 1;
         self.note_return(&delivery);
-        self.part.latency.record(latency);
-        if let Some(waited_ns) = self.waited_ns {
-            self.part.read_wait.record(waited_ns);
-        }
-        if is_own {
-            self.part.latency_own.record(latency);
-        }
-        if delivery.is_relayed {
-            self.part.latency_cross_node.record(latency);
-        }
+        self.note_latency(latency, is_own, delivery.is_relayed);
         if self.has_receipts {
             self.receipt(&stamp, sequence, &delivery);
         }
@@ -187,6 +178,21 @@ impl Recorder {
                 self.rank(place, *receivers, latency);
             }
             _ => self.part.ranks.reached(index, latency),
+        }
+    }
+
+    /// Takes down how long a delivery took, and apart where it came back to its publisher or crossed a cluster.
+    #[inline]
+    fn note_latency(&mut self, latency: u64, is_own: bool, is_relayed: bool) {
+        self.part.latency.record(latency);
+        if let Some(waited_ns) = self.waited_ns {
+            self.part.read_wait.record(waited_ns);
+        }
+        if is_own {
+            self.part.latency_own.record(latency);
+        }
+        if is_relayed {
+            self.part.latency_cross_node.record(latency);
         }
     }
 

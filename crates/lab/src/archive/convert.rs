@@ -695,7 +695,7 @@ mod tests {
     #[test]
     fn what_is_stored_beside_the_document_can_be_searched() {
         let run = to_store(&whole()).unwrap();
-        assert_eq!((run.counts["lost"], run.counts["cpu_load_ns"], run.histograms.len()), (7, 16, 16));
+        assert_eq!((run.counts["lost"], run.counts["cpu_load_ns"], run.histograms.len()), (7, 16, 17));
         let series: Vec<&str> = run.series.iter().map(|series| series.name.as_str()).collect();
         let own = ["collections", "event_loop_lag", "memory_usage", "seconds", "deliveries"];
         assert_eq!(series, [&["subject", "generator", "counters"], &own[..]].concat());
