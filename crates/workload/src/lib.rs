@@ -18,6 +18,7 @@ pub mod pacing;
 pub mod page_clock;
 pub mod payload;
 pub mod phase;
+pub mod ping_times;
 pub mod plan;
 pub mod plan_checks;
 pub mod ranks;

@@ -44,6 +44,12 @@ impl Pacing {
         Self { start_ns, period_ns, per_period, count: u64::MAX, order: None, in_bursts: false, warp: None }
     }
 
+    /// The same, begun whole periods earlier where it would begin more than one after an instant: it is in step before, too.
+    pub fn begun_by(self, instant_ns: u64) -> Self {
+        let before_ns = self.start_ns.saturating_sub(instant_ns) / self.period_ns * self.period_ns;
+        Self { start_ns: self.start_ns - before_ns, ..self }
+    }
+
     /// When publication `k` is due, ns.
     #[inline]
     pub fn due_ns(&self, k: u64) -> u64 {
@@ -178,6 +184,13 @@ mod tests {
     use crate::scenario::{Outage, Scenario, Shape};
     use crate::shape;
     use proptest::prelude::*;
+
+    #[test]
+    fn what_begins_later_is_in_step_before() {
+        let begun = Pacing::endless(2_180, 200, 4).begun_by(1_000);
+        assert_eq!((begun.due_ns(0), begun.due_ns(1), begun.due_ns(4 * 5)), (1_180, 1_230, 2_180));
+        assert_eq!(Pacing::endless(2_030, 200, 4).begun_by(9_000).due_ns(0), 2_030, "it has begun");
+    }
 
     proptest! {
         #[test]

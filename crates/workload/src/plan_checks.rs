@@ -441,3 +441,41 @@ pub(crate) fn check_pairs(receivers: u32, sources: u32) -> Result<(), BadPlan> {
 pub(crate) fn in_range(name: &'static str, value: u64, least: u64, most: u64) -> Result<(), BadPlan> {
     if (least..=most).contains(&value) { Ok(()) } else { Err(BadPlan::OutOfRange { name, value, least, most }) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::fixtures::plan;
+    use crate::roles::Roles;
+
+    #[test]
+    fn polls_are_in_step_with_publications_at_one_interval_alone() {
+        let chat = |interval_ms, publishers, in_bursts| Scenario::Chat {
+            interval_ms,
+            payload_bytes: 40,
+            payload_bytes_max: None,
+            publishers,
+            in_bursts,
+        };
+        let polling = |scenario| Plan {
+            poll_interval_ms: 200,
+            poll_after_publication_ms: Some(199),
+            transport: Transport::Polling,
+            ..plan(4, scenario)
+        };
+        for publishers in [None, Some(1), Some(4)] {
+            assert!(Roles::of(&polling(chat(200, publishers, false)), 20_000).is_ok(), "{publishers:?}");
+        }
+        let why = |plan: &Plan| Roles::of(plan, 20_000).unwrap_err().to_string();
+        for scenario in [chat(400, None, false), chat(200, Some(2), false), chat(200, None, true), Scenario::Idle] {
+            assert!(why(&polling(scenario)).contains("at the interval of the polls"));
+        }
+        let in_step = polling(chat(200, None, false));
+        let late = Plan { poll_after_publication_ms: Some(200), ..in_step.clone() };
+        assert_eq!(why(&late), "polling.phase_ms is 200: it must be 0 to 199");
+        let shaped = Plan { shape: Shape::Step { factors: vec![1.0, 2.0] }, ..in_step.clone() };
+        assert!(why(&shaped).contains("leave shape"));
+        let pushed = Plan { transport: Transport::Sse, ..polling(Scenario::Idle) };
+        assert!(Roles::of(&pushed, 20_000).is_ok(), "nobody polls");
+    }
+}

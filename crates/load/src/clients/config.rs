@@ -102,27 +102,3 @@ impl LoopConfig {
 pub fn polls(config: &LoopConfig, origin_ns: u64) -> Pacing {
     Pacing::endless(origin_ns + config.poll_phase_ns, config.poll_interval_ns, config.clients)
 }
-
-/// The same from an instant on, for polls that are so long after publications: the first client publishes first at
-/// `publication_ns`, and is in step before that.
-pub fn polls_in_step(config: &LoopConfig, now_ns: u64, publication_ns: u64, after_ns: u64) -> Pacing {
-    let (first_ns, interval_ns) = (publication_ns + after_ns, config.poll_interval_ns.max(1));
-    let before_ns = first_ns.saturating_sub(now_ns) / interval_ns * interval_ns;
-    Pacing::endless(first_ns - before_ns, interval_ns, config.clients)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn polls_are_in_step_with_publications_before_these_begin() {
-        let config = LoopConfig { clients: 4, poll_interval_ns: 200, ..LoopConfig::silent() };
-        let polls = polls_in_step(&config, 1_000, 2_030, 150);
-        // Client 0 publishes at 2,030, 2,230 … and polls 150 later; it is not late with anything now.
-        assert_eq!((polls.due_ns(0), polls.due_ns(4 * 5)), (1_180, 2_180));
-        assert_eq!(polls.due_ns(1) - polls.due_ns(0), 50, "the next client");
-        let begun = polls_in_step(&config, 9_000, 2_030, 0);
-        assert_eq!(begun.due_ns(0), 2_030);
-    }
-}

@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::compression::Compression;
-use super::config::{LoopConfig, polls, polls_in_step};
+use super::config::{LoopConfig, polls};
 use super::feeding::Feeding;
 use super::hosts::Hosts;
 use super::receipt_sample::ReceiptSample;
@@ -245,8 +245,9 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
                     self.rooms = Some(room_turns);
                 }
                 if let Some(after_ns) = self.config.poll_after_publication_ns {
-                    let polls = polls_in_step(&self.config, monotonic_ns(), pacing.start_ns, after_ns);
-                    self.poll_turns = Some(Turns::new(polls, self.config.lane, self.config.lanes));
+                    let LoopConfig { clients, lane, lanes, poll_interval_ns, .. } = self.config;
+                    let polls = Pacing::endless(pacing.start_ns + after_ns, poll_interval_ns, clients);
+                    self.poll_turns = Some(Turns::new(polls.begun_by(monotonic_ns()), lane, lanes));
                 }
                 self.next_publication_ns = turns.due_ns().unwrap_or(u64::MAX);
                 self.publish_turns = Some(turns);

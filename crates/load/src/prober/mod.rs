@@ -5,7 +5,6 @@
 //! takes pipelining (RFC 9112, section 9.3.2), over HTTP/2 a stream for each.
 
 mod echo_path;
-mod times;
 
 pub use echo_path::{EchoPath, OverFrames, OverPosts, OverStreams};
 
@@ -28,6 +27,7 @@ use pushlab_wire::websocket::permessage_deflate::Agreement;
 use pushlab_workload::busy::{BusiestSecond, BusyWatch, LoadThread};
 use pushlab_workload::errors::ErrorTally;
 use pushlab_workload::payload::{MIN_PAYLOAD_BYTES, Payload};
+use pushlab_workload::ping_times::PingTimes;
 use pushlab_workload::timeline::Timeline;
 use pushlab_workload::turns::Turns;
 use std::collections::VecDeque;
@@ -35,7 +35,6 @@ use std::io;
 use std::os::fd::AsRawFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use times::PingTimes;
 
 /// Most pings under way at once; 24 bytes each. Further ones wait, and their waiting counts.
 pub const MAX_OUTSTANDING: usize = 1 << 16;

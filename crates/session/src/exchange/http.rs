@@ -239,9 +239,8 @@ impl Exchange {
                     Ok(refused) => refused,
                     Err((code, text)) => return self.refuse(code, &text, cx),
                 };
-                let answer = extension.map(|agreed| agreed.answer);
-                let subprotocol = has_subprotocol.then_some(SUBPROTOCOL);
-                encode_websocket(cx.output.head_out(self.is_http2), accept.as_deref(), answer, subprotocol);
+                let (agreed, own) = (extension.map(|agreed| agreed.answer), has_subprotocol.then_some(SUBPROTOCOL));
+                encode_websocket(cx.output.head_out(self.is_http2), accept.as_deref(), agreed, own);
                 let sends_compressed = extension.is_some_and(|agreed| agreed.takes_whole_window);
                 let takes_compressed = extension.is_some();
                 self.state = State::WebSocket { decoder: Decoder::default(), mode, takes_compressed, sends_compressed };

@@ -1,7 +1,7 @@
 //! When pings are due.
 
+use crate::turns::Turns;
 use fastrand::Rng;
-use pushlab_workload::turns::Turns;
 
 /// Longest time between two pings, as a multiple of the mean: one in 150 would be longer.
 const LONGEST: f64 = 5.0;
@@ -9,7 +9,7 @@ const LONGEST: f64 = 5.0;
 /// Instants with exponentially distributed times in between (a Poisson process), so that pings meet whatever state the
 /// subject is in as often as it is in it, and are in phase with nothing (Wolff 1982, "Poisson arrivals see time averages").
 #[derive(Debug)]
-pub(super) struct PingTimes {
+pub struct PingTimes {
     rng: Rng,
     mean_ns: f64,
     next_ns: u64,
