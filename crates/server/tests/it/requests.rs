@@ -27,6 +27,21 @@ fn publishing_may_bring_what_is_pending() {
     assert!(http.get(&format!("/poll?channel=a&after={epoch}.2")).body.contains("\"\\\"a\\n<\""));
 }
 
+/// An echo as an event: it is the only one of its stream, on one line.
+#[test]
+fn an_echo_comes_back_as_an_event() {
+    let server = Subject::start(1, |_| {});
+    let mut http = Http::connect(server.address());
+    http.send("GET /sse/echo?data=%7B%22a%22%3A%0A1%7D HTTP/1.1\r\nHost: h\r\n\r\n");
+    let answer = http.response();
+    assert_eq!((answer.status, answer.body.as_str()), (200, "data:{\"a\": 1}\n\n"), "{}", answer.head);
+    assert!(answer.head.to_ascii_lowercase().contains("content-type: text/event-stream"), "{}", answer.head);
+    for query in ["", "?data=", "?data=x", "?data=1%0A2"] {
+        http.send(&format!("GET /sse/echo{query} HTTP/1.1\r\nHost: h\r\n\r\n"));
+        assert_eq!(http.response().status, 400, "{query}");
+    }
+}
+
 #[test]
 fn echo_and_ping_are_answered() {
     let server = Subject::start(1, |_| {});
