@@ -45,15 +45,10 @@ impl Heard<'_> {
     #[inline]
     fn take(&mut self, event: Event<'_>) {
         match event {
-            Event::Message(data) => {
+            Event::Message(data) | Event::Relayed(data) => {
                 self.outcome.has_news = true;
                 self.payload += if self.recorder.is_back_ends(data) { 0 } else { data.len() as u64 };
-                self.deliver(data, false);
-            }
-            Event::Relayed(data) => {
-                self.outcome.has_news = true;
-                self.payload += data.len() as u64;
-                self.deliver(data, true);
+                self.deliver(data, matches!(event, Event::Relayed(_)));
             }
             Event::Echo(data) => {
                 self.outcome.has_echo = true;
