@@ -182,7 +182,6 @@ impl Recorder {
     }
 
     /// Takes down how long a delivery took, and apart where it came back to its publisher or crossed a cluster.
-    #[inline]
     fn note_latency(&mut self, latency: u64, is_own: bool, is_relayed: bool) {
         self.part.latency.record(latency);
         if let Some(waited_ns) = self.waited_ns {

@@ -45,16 +45,11 @@ impl Heard<'_> {
     #[inline]
     fn take(&mut self, event: Event<'_>) {
         match event {
-            Event::Message(data) => {
+            Event::Message(data) | Event::Relayed(data) => {
                 let repeated = self.recorder.repeated;
                 self.payload += if self.recorder.is_back_ends(data) { 0 } else { data.len() as u64 };
-                self.deliver(data, false);
+                self.deliver(data, matches!(event, Event::Relayed(_)));
                 self.outcome.has_news |= self.recorder.repeated == repeated;
-            }
-            Event::Relayed(data) => {
-                self.outcome.has_news = true;
-                self.payload += data.len() as u64;
-                self.deliver(data, true);
             }
             Event::Echo(data) => {
                 self.outcome.has_echo = true;

@@ -62,8 +62,7 @@ pub struct Hearing<'a, S> {
     /// Answers owed at once: pongs, further requests.
     pub out: &'a mut Outgoing,
     /// The count of bytes that the transport carries: texts, lines, data of events, bodies; of a compressed WebSocket
-    /// message as they were sent. All bytes and the data of
-    /// events are the caller's to count.
+    /// message as they were sent. All bytes and the data of events are the caller's to count.
     pub texts: &'a mut u64,
     /// Who is told what it meant.
     pub sink: &'a mut S,
