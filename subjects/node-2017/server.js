@@ -53,11 +53,14 @@ function stream(req, res, names) {
   req.on('close', () => streams.delete(one))
 }
 
+/** The last so many messages that somebody hears, in order. */
+const newest = (isMine, number) => (number > 0 ? history.filter(isMine).slice(-number) : [])
+
 function poll(req, res, names, query) {
   const isMine = ({ channel }) => names.includes(channel)
   const after = query.after === undefined ? count : Number(query.after)
   const missed = after < count ? history.slice(after - count) : []
-  const wanted = (query.newest === undefined ? missed.filter(isMine) : history.filter(isMine).slice(-query.newest)).map(({ data }) => data)
+  const wanted = (query.newest === undefined ? missed.filter(isMine) : newest(isMine, Number(query.newest))).map(({ data }) => data)
   const one = { res, names }
   if (wanted.length || query.after === undefined || query.wait === undefined) {
     answer(one, `[${[count].concat(wanted)}]`)

@@ -17,6 +17,10 @@ const FEED_RETRY_MS = 100
 const channels = new Map()
 /** The last publications, `count` being the number of the newest. */
 const history = []
+if (POSITIONS !== undefined && POSITIONS !== 'own') {
+  console.error(`POSITIONS is '${POSITIONS}'; it can be own, or left out`)
+  process.exit(2)
+}
 let count = POSITIONS === 'own' && cluster.isWorker ? cluster.worker.id * 1e6 : 0
 
 function publish(channel, data) {

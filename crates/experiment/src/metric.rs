@@ -172,10 +172,10 @@ macro_rules! for_each_metric {
             latency_own_trend "Round trip of own messages, trend", "ms/s", Lower,
                 "slope of the line of least squares through the load phase's seconds";
             latency_same_node_median "Latency within a node, median", "ms", Lower,
-                "of a cluster that tells: intended instant to subscriber, of deliveries by the server that the publisher is connected to";
+                "of a cluster that tells: intended instant to subscriber, of the deliveries that came from the server that the publisher is connected to";
             latency_same_node_p99 "Latency within a node, p99", "ms", Lower, "the same deliveries";
             latency_cross_node_median "Latency across nodes, median", "ms", Lower,
-                "of a cluster that tells: intended instant to subscriber, of deliveries that crossed from one server to another";
+                "of a cluster that tells: intended instant to subscriber, of the deliveries that came and had crossed from one server to another";
             latency_cross_node_p99 "Latency across nodes, p99", "ms", Lower, "the same deliveries";
             latency_up_mean "Latency client to server, mean", "ms", Lower, "intended instant to the server's receipt";
             latency_down_mean "Latency server to client, mean", "ms", Lower, "the server's receipt to the subscriber";

@@ -30,7 +30,7 @@ impl Default for Polling {
     }
 }
 
-/// A number of messages, or `false`, which results of before have where there is none.
+/// A number of messages, or what results of before have: whether it is the newest alone.
 fn newest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -38,10 +38,11 @@ fn newest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::
         Count(u32),
         Flag(bool),
     }
-    match Option::deserialize(deserializer)? {
+    let stored = Option::deserialize(deserializer);
+    match stored.map_err(|_| D::Error::custom("newest is a number of messages: 1 for the newest alone"))? {
         None | Some(Stored::Flag(false)) => Ok(None),
+        Some(Stored::Flag(true)) => Ok(Some(1)),
         Some(Stored::Count(count)) => Ok(Some(count)),
-        Some(Stored::Flag(true)) => Err(D::Error::custom("newest is a number of messages: 1 for the newest alone")),
     }
 }
 
@@ -52,9 +53,11 @@ mod tests {
     #[test]
     fn newest_is_a_number_of_messages() {
         let read = |text: &str| toml::from_str::<Polling>(text).map(|polling| polling.newest);
-        assert_eq!([read("newest = 10"), read(""), read("newest = false")], [Ok(Some(10)), Ok(None), Ok(None)]);
-        let why = read("newest = true").unwrap_err().to_string();
-        assert!(why.contains("1 for the newest alone"), "{why}");
-        assert!(read("newest = -1").is_err());
+        assert_eq!([read("newest = 10"), read("")], [Ok(Some(10)), Ok(None)]);
+        assert_eq!([read("newest = true"), read("newest = false")], [Ok(Some(1)), Ok(None)], "stored before");
+        for wrong in ["newest = -1", "newest = \"ten\""] {
+            let why = read(wrong).unwrap_err().to_string();
+            assert!(why.contains("newest is a number of messages"), "{why}");
+        }
     }
 }

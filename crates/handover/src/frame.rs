@@ -11,7 +11,7 @@ use pushlab_wire::receipt::Receipt;
 use std::sync::Arc;
 
 /// The version of what is said; another one is refused.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The largest frame, 64 MiB: as much memory can one side make the other hold. History comes in pieces.
 pub const MAX_FRAME_BYTES: usize = 64 << 20;
 /// Messages of history leave in pieces of about this size.

@@ -20,7 +20,7 @@ pub const MAX_PUBLICATIONS: u64 = 1 << 26;
 pub const MAX_LOOPS: u32 = 64;
 /// Most workers of a run. The lab hears all of them, some 4 KiB a second each.
 pub const MAX_WORKERS: u32 = 1_000;
-/// Most messages that a poll brings again: a client remembers so many stamps, of 16 bytes each.
+/// Most messages that a poll brings again: a client remembers so many stamps, of 24 bytes each.
 pub const MAX_NEWEST: u32 = 100;
 /// Largest echo that opens an event stream, bytes: three times as many stand in the head of a request at worst.
 pub const MAX_STREAMED_BYTES: u64 = 4_096;
@@ -301,7 +301,11 @@ fn check_workers(plan: &Plan) -> Result<(), BadPlan> {
 fn check_subscribed_prober(plan: &Plan) -> Result<(), BadPlan> {
     let is_known = plan.speaks.as_ref().is_none_or(|speaks| speaks.dialect == Dialect::Bare);
     let refusals = [
-        (!plan.pings_in_frames(), "it needs transport websocket and over = \"same-transport\""),
+        (
+            plan.transport != Transport::WebSocket || !plan.pings_in_frames(),
+            "it needs transport websocket and over = \"same-transport\"",
+        ),
+        (plan.compression_from.is_some(), "the prober does not ask for compression: leave compression_from out"),
         (!is_known, "only our own server and bare ones let a connection ask for both: leave the other subjects out"),
         (matches!(plan.scenario, Scenario::Rooms { .. }), "clients in rooms have no channel in common"),
     ];

@@ -10,7 +10,6 @@ use pushlab_experiment::{Expect, Experiment};
 use pushlab_report::{Agreement, Alarm, Expectation, Judged, Origin};
 use std::collections::BTreeSet;
 
-/// The variable in a foreign subject's environment by which it measures the lag of its event loop: how often, in ms.
 /// Metrics that a server tells only if a variable is in its environment, by how their names begin.
 const TOLD_IF_ASKED: [(&str, &str); 3] =
     [("event_loop_lag", "EVENT_LOOP_LAG"), ("memory_heap", "MEMORY_USAGE"), ("memory_external", "MEMORY_USAGE")];

@@ -10,7 +10,7 @@ use pushlab_experiment::assertion::Assertion;
 use pushlab_experiment::cell::Sweep;
 use pushlab_experiment::{Experiment, ExperimentError};
 use pushlab_lab::experiments::{self, LoadError};
-use pushlab_lab::planner::search::{Capacity, Limit, Search};
+use pushlab_lab::planner::search::{Capacity, Limit, Search, Share};
 use pushlab_lab::{Campaign, Start, leave_out_missing};
 use pushlab_subjects::install::Cache;
 use pushlab_wire::codes::ExitCode;
@@ -32,10 +32,10 @@ pub struct CapacityArgs {
     /// The first load tried.
     #[arg(long, value_name = "N", default_value = "50")]
     from: u32,
-    /// The largest load tried.
+    /// The largest load tried in the search.
     #[arg(long, value_name = "N", default_value = "10000")]
     max: u32,
-    /// Then measure each transport at these multiples of what was found for it, e.g. 0.5,0.9,1.2,2.
+    /// Then measure each transport at these multiples of what was found for it, e.g. 0.5,0.9,1.2,2; up to 10.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     shares: Vec<f64>,
     /// Profile of the experiment; by default `quick`, where it has one.
@@ -137,9 +137,11 @@ fn sentence(capacity: &Capacity, over: Sweep, unit: &str) -> String {
     format!("{} {met}; {limit}{stopped}.{shares}", capacity.transport.name())
 }
 
-fn share_sentence((share, load): &(f64, Result<u32, String>), over: Sweep) -> String {
-    match load {
-        Ok(load) => format!(" {share} of it: {}.", over.place(*load)),
-        Err(reason) => format!(" {share} of it cannot be run: {reason}."),
+fn share_sentence(share: &Share, over: Sweep) -> String {
+    let what = format!("{} of it, {},", share.times, over.place(share.load));
+    match &share.is_measured {
+        Ok(true) => format!(" {what} was measured too."),
+        Ok(false) => format!(" The search stopped before {what} was measured."),
+        Err(reason) => format!(" {what} fails: {reason}."),
     }
 }

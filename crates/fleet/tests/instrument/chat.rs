@@ -66,7 +66,9 @@ fn a_subscribed_prober_receives_what_clients_do_and_knows_its_answers() {
 #[test]
 fn a_subscribed_prober_is_a_client_over_websocket() {
     let server = NativeServer::start(None);
-    for (transport, over) in [(Transport::Sse, ProberPath::SameTransport), (Transport::WebSocket, ProberPath::Http)] {
+    let [same, http] = [ProberPath::SameTransport, ProberPath::Http];
+    let others = [(Transport::Sse, same), (Transport::WebSocketPolling, same), (Transport::WebSocket, http)];
+    for (transport, over) in others {
         let mut plan = with_prober(plan(server.address, transport, 5, CHAT), over);
         plan.prober.as_mut().unwrap().subscribed = true;
         let refused = Threads::run(&plan, None, &mut |_| ()).unwrap_err().to_string();

@@ -71,7 +71,12 @@ impl<'a> Done<'a> {
 
     /// What was measured in a planned run, if it was done.
     fn find(&self, run: &PlannedRun) -> Option<&'a RunValues> {
-        self.0.get(&(&run.cell, run.repeat)).copied()
+        self.at(&run.cell, run.repeat)
+    }
+
+    /// What was measured of a cell in a repeat, if it was.
+    fn at(&self, cell: &Cell, repeat: u32) -> Option<&'a RunValues> {
+        self.0.get(&(cell, repeat)).copied()
     }
 }
 

@@ -47,9 +47,19 @@ pub struct Capacity {
     pub limit: Option<(u32, Limit)>,
     /// The load that is to be tried next; `None` where the search has ended.
     pub next: Option<u32>,
-    /// The shares of what was found with the loads that they are, or why one cannot be run. Empty before the search has
-    /// ended, and where it is not the subject that sets the limit.
-    pub shares: Vec<(f64, Result<u32, String>)>,
+    /// The shares of what was found. Empty before the search has ended, and where it is not the subject that sets the limit.
+    pub shares: Vec<Share>,
+}
+
+/// A multiple of what was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Share {
+    /// How many times it is.
+    pub times: f64,
+    /// The load.
+    pub load: u32,
+    /// Whether it was measured by now, or why it fails.
+    pub is_measured: Result<bool, String>,
 }
 
 impl Capacity {
@@ -276,24 +286,35 @@ impl CapacitySearch {
 
     /// What was found for each transport, as far as the search has come.
     pub fn found(&self, so_far: &[RunValues]) -> Vec<Capacity> {
-        self.found_in(&self.replay(so_far).brackets)
+        self.found_in(&self.replay(so_far).brackets, &Done::of(so_far))
     }
 
-    fn found_in(&self, brackets: &[Bracket]) -> Vec<Capacity> {
+    fn found_in(&self, brackets: &[Bracket], done: &Done<'_>) -> Vec<Capacity> {
         let has_ended = brackets.iter().all(|bracket| bracket.next().is_none());
         let found = |(transport, bracket): (_, &Bracket)| {
             let Bracket { met, limit, .. } = bracket.clone();
             let mut found = Capacity { transport, met, limit, next: bracket.next(), shares: Vec::new() };
             if let (Some(capacity), true) = (found.of_subject(), has_ended) {
-                let at = |share: f64| {
-                    let load = (f64::from(capacity) * share).round().max(1.0) as u32;
-                    (share, self.check(&self.search.at(transport, &[load])).map(|()| load))
-                };
-                found.shares = self.search.shares.iter().copied().map(at).collect();
+                let shares = self.search.shares.iter();
+                found.shares = shares.map(|times| self.share(transport, capacity, *times, done)).collect();
             }
             found
         };
         self.transports.iter().copied().zip(brackets).map(found).collect()
+    }
+
+    fn share(&self, transport: Transport, capacity: u32, times: f64, done: &Done<'_>) -> Share {
+        let load = (f64::from(capacity) * times).round().max(1.0) as u32;
+        let own = self.search.at(transport, &[load]);
+        let is_measured = self.check(&own).and_then(|()| {
+            let mut runs = repeated(&own).map(|(cell, repeat)| done.at(&cell, repeat));
+            // The first that is not there, or failed, tells.
+            runs.try_fold(true, |_, run| match run {
+                None => Ok(false),
+                Some(run) => run.failure.clone().map_or(Ok(true), Err),
+            })
+        });
+        Share { times, load, is_measured }
     }
 
     /// Goes through the blocks up to the first that is not done.
@@ -310,7 +331,7 @@ impl CapacitySearch {
         loop {
             let next: Vec<Option<u32>> = state.brackets.iter().map(Bracket::next).collect();
             let is_search = next.iter().any(Option::is_some);
-            let mut cells = if is_search { self.next_cells(&mut state, &next) } else { self.share_cells(&mut state) };
+            let mut cells = if is_search { self.next_cells(&mut state, &next) } else { self.share_cells(&mut state, &done) };
             if cells.is_empty() && !is_search {
                 return state;
             }
@@ -348,13 +369,14 @@ impl CapacitySearch {
     }
 
     /// The shares of what was found that have not been tried as loads.
-    fn share_cells(&self, state: &mut State) -> Vec<(Cell, u32)> {
+    fn share_cells(&self, state: &mut State, done: &Done<'_>) -> Vec<(Cell, u32)> {
         let mut cells = Vec::new();
-        for (capacity, tried) in self.found_in(&state.brackets).iter().zip(&mut state.loads) {
-            for load in capacity.shares.iter().filter_map(|(_, load)| load.as_ref().ok()) {
-                if !tried.contains(load) {
+        for (capacity, tried) in self.found_in(&state.brackets, done).iter().zip(&mut state.loads) {
+            for Share { load, .. } in &capacity.shares {
+                let own = self.search.at(capacity.transport, &[*load]);
+                if !tried.contains(load) && self.check(&own).is_ok() {
                     tried.push(*load);
-                    cells.extend(repeated(&self.search.at(capacity.transport, &[*load])));
+                    cells.extend(repeated(&own));
                 }
             }
         }
@@ -612,7 +634,8 @@ mod tests {
         let found = planner.found(&so_far);
         let loads = |transport: Transport| -> Vec<u32> {
             let own = found.iter().find(|capacity| capacity.transport == transport).unwrap();
-            own.shares.iter().map(|(_, load)| *load.as_ref().unwrap()).collect()
+            assert!(own.shares.iter().all(|share| share.is_measured == Ok(true)));
+            own.shares.iter().map(|share| share.load).collect()
         };
         let capacity = found[0].met.unwrap().0;
         assert_eq!(loads(Transport::WebSocket), [capacity.div_ceil(2), capacity, 2 * capacity]);
@@ -624,13 +647,21 @@ mod tests {
         assert_eq!(at(Transport::Sse), [30, 120].into(), "60 was tried in the search");
         assert_eq!(of(Transport::Sse).count(), 4, "twice each, as the experiment repeats");
         assert_eq!(at(Transport::LongPolling), [].into());
-        let before = planner.found(&so_far[..so_far.len() - last.len() - 1]);
+        let (searched, of_shares) = so_far.split_at(so_far.len() - last.len());
+        let pending = planner.found(searched).remove(0).shares;
+        let is_measured = |shares: &[Share]| shares.iter().map(|share| share.is_measured.clone()).collect::<Vec<_>>();
+        assert_eq!(is_measured(&pending), [Ok(false), Ok(true), Ok(false)], "the search has tried it once");
+        let dead = |run: &RunValues| RunValues { failure: Some("dead".to_owned()), ..run.clone() };
+        let failed: Vec<RunValues> = searched.iter().cloned().chain(of_shares.iter().map(dead)).collect();
+        let dead = || Err("dead".to_owned());
+        assert_eq!(is_measured(&planner.found(&failed)[0].shares), [dead(), Ok(true), dead()]);
+        let before = planner.found(&searched[..searched.len() - 1]);
         assert!(before.iter().all(|capacity| capacity.shares.is_empty()), "the search goes on");
         let tried: usize = planner.experiments(&so_far).iter().map(|experiment| experiment.runs()).sum();
         assert_eq!(tried, so_far.len(), "a report finds every run");
         planner.search.shares = vec![0.5, 900.0];
         let refused = planner.found(&so_far).remove(0).shares.remove(1);
-        assert!(refused.1.unwrap_err().contains("max_tracked_pairs"));
+        assert!(refused.is_measured.unwrap_err().contains("max_tracked_pairs"));
         for share in [0.0, -1.0, 11.0, f64::NAN] {
             let search = Search { shares: vec![share], ..search("p99() < 50 ms", |_| ()) };
             let error = CapacitySearch::new(&search, SEATS, None, 1).err().unwrap().to_string();

@@ -35,8 +35,9 @@ impl Posts {
     /// The head of an answer has come.
     pub fn head(&mut self, head: &Head<'_>) {
         self.reader.head(head);
-        let is_stream =
-            head.status == 200 && head.headers("content-type").any(|is| is.starts_with("text/event-stream"));
+        // Nobody else has asked for one.
+        let may_be_stream = self.waiting_for == Some(Sending::Echo) && head.status == 200;
+        let is_stream = may_be_stream && head.headers("content-type").any(|is| is.starts_with("text/event-stream"));
         self.events = is_stream.then(|| Box::new(EventStreamDecoder::new(MAX_MESSAGE_BYTES)));
     }
 
