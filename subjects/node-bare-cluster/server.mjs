@@ -1,7 +1,7 @@
 // What node-bare is, in several processes. The primary process is the balancer: it accepts connections
 // and hands each to a worker in turn. Publications go from worker to primary and, numbered, to all workers,
-// so each worker has the same history, and a poll may be answered by any of them. With POSITIONS=own each numbers for
-// itself, so it cannot tell what a client has whose last poll another worker answered.
+// so each worker has the same history, and a poll may be answered by any of them. With POSITIONS=own each numbers them
+// on its own, so it cannot tell what a client has if another worker answered its last poll.
 import cluster from 'node:cluster'
 import http from 'node:http'
 import { WebSocket, WebSocketServer } from 'ws'

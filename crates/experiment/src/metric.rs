@@ -172,10 +172,10 @@ macro_rules! for_each_metric {
             latency_own_trend "Round trip of own messages, trend", "ms/s", Lower,
                 "slope of the line of least squares through the load phase's seconds";
             latency_same_node_median "Latency within a node, median", "ms", Lower,
-                "of a cluster that tells: intended instant to subscriber, of the deliveries that came from the server that the publisher is connected to";
+                "in a cluster that marks relayed messages: intended instant to subscriber, of the deliveries from the server that the publisher is connected to";
             latency_same_node_p99 "Latency within a node, p99", "ms", Lower, "the same deliveries";
             latency_cross_node_median "Latency across nodes, median", "ms", Lower,
-                "of a cluster that tells: intended instant to subscriber, of the deliveries that came and had crossed from one server to another";
+                "in a cluster that marks relayed messages: intended instant to subscriber, of the deliveries that crossed from one server to another";
             latency_cross_node_p99 "Latency across nodes, p99", "ms", Lower, "the same deliveries";
             latency_up_mean "Latency client to server, mean", "ms", Lower, "intended instant to the server's receipt";
             latency_down_mean "Latency server to client, mean", "ms", Lower, "the server's receipt to the subscriber";
@@ -195,13 +195,13 @@ macro_rules! for_each_metric {
             memory_after "Server memory after the load", "MiB", Lower, "resident, everybody still connected";
             memory_growth "Growth of server memory", "MiB/h", Lower,
                 "trend of resident memory over the load phase, from a minute on; a soak that leaks has one above zero";
-            memory_heap "Heap of the server", "MiB", Lower,
-                "what objects take in the heap of its runtime, those not yet collected included, mean of the load phase";
-            memory_heap_total "Whole heap of the server", "MiB", Lower, "the heap of its runtime, mean of the load phase";
-            memory_heap_growth "Growth of the server's heap", "MiB/h", Lower,
+            memory_heap "Used heap of the server", "MiB", Lower,
+                "used by objects in the heap of its runtime, including those not yet collected, mean of the load phase";
+            memory_heap_total "Total heap of the server", "MiB", Lower, "the heap of its runtime, mean of the load phase";
+            memory_heap_growth "Growth of the server's used heap", "MiB/h", Lower,
                 "trend of memory_heap over the load phase, from a minute on";
             memory_external "Memory outside the server's heap", "MiB", Lower,
-                "what objects of the heap of its runtime hold outside it, such as buffers, mean of the load phase";
+                "held outside the heap of its runtime by objects in it, such as buffers, mean of the load phase";
             memory_baseline "Server memory alone", "MiB", Lower, "resident, before any client";
             memory_own "Server memory of the work", "MiB", Lower, "highest of load and drain, less that of the server alone";
             memory_per_client "Memory per idle client", "KiB", Lower,

@@ -17,8 +17,8 @@ pub struct Polling {
     #[serde(deserialize_with = "newest")]
     pub newest: Option<u32>,
     /// How long after its messages are due a client's polls leave, in ms, less than `interval_ms`: the same for all messages
-    /// and in all runs, in place of a phase that each run draws. It takes a steady chat in which one client or all of them
-    /// publish, evenly spread, at the interval of the polls.
+    /// and in all runs, in place of a phase that each run draws. It needs a steady chat in which one client or all of them
+    /// publish, evenly spread, at the polling interval.
     pub phase_ms: Option<u64>,
     /// Whether clients that poll at an interval ask for the list of users too, with a request of its own.
     pub user_list: bool,

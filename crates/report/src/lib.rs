@@ -313,11 +313,11 @@ pub struct Timeline {
     pub collector_pause_max: Vec<Option<f64>>,
     /// Highest lag of the server's event loop among what was due in the second, ms; null where it does not tell.
     pub event_loop_lag: Vec<Option<f64>>,
-    /// What objects take in the heap of the server's runtime, MiB; null where it does not tell.
+    /// The used part of the heap of the server's runtime, MiB; null where it is not reported.
     pub memory_heap: Vec<Option<f64>>,
-    /// The whole heap of the server's runtime, MiB; null where it does not tell.
+    /// The total heap of the server's runtime, MiB; null where it is not reported.
     pub memory_heap_total: Vec<Option<f64>>,
-    /// What objects of that heap hold outside it, MiB; null where it does not tell.
+    /// What objects of that heap hold outside it, MiB; null where it is not reported.
     pub memory_external: Vec<Option<f64>>,
     /// Instants of the probe's columns.
     pub probe_t: Vec<f64>,

@@ -306,7 +306,7 @@ fn read_parameters<'a>(
             "v" => return Err(bad("v is 1 or 2")),
             "newest" if path != Path::Poll => {}
             "newest" => {
-                read.newest = Some(value.parse().map_err(|_| bad("newest is a number of messages, from 1 on"))?)
+                read.newest = Some(value.parse().map_err(|_| bad("newest is a number of messages, at least 1"))?)
             }
             "data" if path == Path::EchoEvent => read.data = value,
             "mode" if value == "poll" => read.is_polling = true,

@@ -103,13 +103,13 @@ pub enum BadPlan {
     #[error("user_list over websocket-polling: a poll covers the connection's own channel; use transport polling")]
     UserList,
     /// The newest messages are those of one channel.
-    #[error("polling.newest asks for the newest messages of one channel, and clients in rooms have several")]
+    #[error("polling.newest asks for the newest messages of one channel, but clients in rooms have several")]
     NewestInRooms,
     /// Polls stay in step with publications only at one interval.
     #[error("polling.phase_ms: {0}")]
     PollPhase(&'static str),
     /// Only two dialects have it.
-    #[error("scenario echo with streamed = true: dialect {dialect} has no such streams: leave such subjects out")]
+    #[error("scenario echo with streamed = true: dialect {dialect} cannot answer an echo with an event stream: leave out the subjects that speak it")]
     Streamed {
         /// What the clients speak.
         dialect: String,
@@ -273,8 +273,8 @@ fn check_poll_phase(plan: &Plan) -> Result<(), BadPlan> {
         _ => false,
     };
     if !is_in_step {
-        let why = "it takes a chat, not in bursts, in which one client or all publish at the interval of the polls: set \
-                   interval_ms of both to the same";
+        let why = "it needs a chat without bursts, in which one client or all of them publish at the polling interval: set \
+                   both interval_ms to the same value";
         return Err(BadPlan::PollPhase(why));
     }
     if plan.shape != Shape::Steady || plan.turns.is_some() {
@@ -306,7 +306,7 @@ fn check_subscribed_prober(plan: &Plan) -> Result<(), BadPlan> {
             "it needs transport websocket and over = \"same-transport\"",
         ),
         (plan.compression_from.is_some(), "the prober does not ask for compression: leave compression_from out"),
-        (!is_known, "only our own server and bare ones let a connection ask for both: leave the other subjects out"),
+        (!is_known, "only our own server and those of dialect bare let one connection ask for both: leave the other subjects out"),
         (matches!(plan.scenario, Scenario::Rooms { .. }), "clients in rooms have no channel in common"),
     ];
     let why = refusals.into_iter().find(|(is_refused, _)| plan.prober_is_subscribed() && *is_refused);

@@ -67,7 +67,7 @@ pub enum Scenario {
         /// Size of one message's data (the JSON text), in bytes.
         payload_bytes: u32,
         /// Whether over `sse` each message opens an event stream of its own, which brings it back as its first event and is
-        /// closed then. Otherwise it is a POST, as over the other transports that do not send in frames. At most 4 KiB then.
+        /// then closed. Otherwise it is a POST, as over the other transports that do not send in frames. At most 4 KiB then.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         streamed: bool,
     },

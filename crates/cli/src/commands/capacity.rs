@@ -35,7 +35,7 @@ pub struct CapacityArgs {
     /// The largest load tried in the search.
     #[arg(long, value_name = "N", default_value = "10000")]
     max: u32,
-    /// Then measure each transport at these multiples of what was found for it, e.g. 0.5,0.9,1.2,2; up to 10.
+    /// After the search, measure each transport at these multiples of its capacity, e.g. 0.5,0.9,1.2,2; 10 at most.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     shares: Vec<f64>,
     /// Profile of the experiment; by default `quick`, where it has one.
@@ -138,9 +138,9 @@ fn sentence(capacity: &Capacity, over: Sweep, unit: &str) -> String {
 }
 
 fn share_sentence(share: &Share, over: Sweep) -> String {
-    let what = format!("{} of it, {},", share.times, over.place(share.load));
+    let what = format!("{} × capacity ({})", share.times, over.place(share.load));
     match &share.is_measured {
-        Ok(true) => format!(" {what} was measured too."),
+        Ok(true) => format!(" {what} was also measured."),
         Ok(false) => format!(" The search stopped before {what} was measured."),
         Err(reason) => format!(" {what} fails: {reason}."),
     }

@@ -122,7 +122,7 @@ pub enum SearchError {
         known: String,
     },
     /// A share that is none.
-    #[error("--shares {0}: a share is a number above 0, at most {MAX_SHARE}, e.g. --shares 0.5,0.9,1.2,2")]
+    #[error("--shares {0}: a share is a number above 0 and at most {MAX_SHARE}, e.g. --shares 0.5,0.9,1.2,2")]
     Share(f64),
     /// The range is empty.
     #[error("--from {from} and --max {max}: --from must be at least 1 and less than --max")]

@@ -66,8 +66,8 @@ test("memory by kind has lines where a runtime told it", () => {
   const heap = { memory_heap: [5] as never[], memory_heap_total: [8] as never[] };
   expect(labels({ ...empty, ...heap, memory_external: [null] as never[] })).toEqual([
     "server",
-    "its heap",
-    "used of the heap",
+    "total heap",
+    "used heap",
   ]);
 });
 

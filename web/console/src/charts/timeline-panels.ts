@@ -136,8 +136,8 @@ function runtimePanels(timeline: Timeline): TimelinePanel[] {
 function heapLines(timeline: Timeline): TimelineLine[] {
   const { t, memory_heap_total, memory_heap, memory_external } = timeline;
   const lines = [
-    line("its heap", SECOND, t, memory_heap_total, DASH),
-    line("used of the heap", SECOND, t, memory_heap, DOTS),
+    line("total heap", SECOND, t, memory_heap_total, DASH),
+    line("used heap", SECOND, t, memory_heap, DOTS),
     line("outside the heap", THIRD, t, memory_external, LONG),
   ];
   return lines.filter((one) => one.values.some((value) => value !== null));
