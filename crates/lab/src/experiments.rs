@@ -45,7 +45,10 @@ pub fn load(name: &str, profile: Option<&str>) -> Result<Experiment, LoadError> 
 }
 
 /// The same with these subjects in place of its own, if there are any.
-fn load_of(name: &str, profile: Option<&str>, subjects: &[String]) -> Result<Experiment, LoadError> {
+///
+/// # Errors
+/// As for [`load`].
+pub fn load_of(name: &str, profile: Option<&str>, subjects: &[String]) -> Result<Experiment, LoadError> {
     let written = |text: &str| -> Result<Experiment, ExperimentError> {
         let is_own = |profile: &&str| *profile != FULL || Written::profiles(text).iter().any(|own| own == FULL);
         let mut written = Written::read(text, profile.filter(is_own), name)?;

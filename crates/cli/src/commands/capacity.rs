@@ -1,7 +1,7 @@
 //! `pushlab capacity`: the largest load that meets a goal.
 
 use super::results::Shown;
-use super::run::{MeasureArgs, Watchers, closed, code_of_end, note_deprecations, typed};
+use super::run::{MeasureArgs, Watchers, closed, code_of_end, note_deprecations, subjects_of, typed};
 use crate::progress::Progress;
 use crate::signals;
 use clap::{Args, ValueEnum};
@@ -23,6 +23,10 @@ of its own called capacity-NAME.")]
 pub struct CapacityArgs {
     /// Preset (see `pushlab list`) or path of a TOML file: the traffic.
     experiment: String,
+    /// Search this subject in place of the experiment's first: socketio, NAME=PATH (another build of pushlab), or
+    /// [NAME=]URL (a running server).
+    #[arg(long, value_name = "SUBJECT")]
+    subject: Option<String>,
     /// What must hold, e.g. 'p99(websocket) < 50 ms'; without a transport in the parentheses, each is searched.
     #[arg(long, value_name = "ASSERTION", value_parser = Assertion::parse)]
     goal: Assertion,
@@ -62,7 +66,7 @@ enum Over {
 
 pub fn run(args: &CapacityArgs) -> anyhow::Result<ExitCode> {
     note_deprecations(&args.experiment);
-    let mut experiments = vec![load(&args.experiment, args.profile.as_deref())?];
+    let mut experiments = vec![load(args)?];
     args.measure.apply(&mut experiments)?;
     let left_out = leave_out_missing(&mut experiments, &Cache::of_user())?;
     let experiment = experiments.remove(0);
@@ -103,11 +107,11 @@ pub fn run(args: &CapacityArgs) -> anyhow::Result<ExitCode> {
     Ok(code_of_end(ended).unwrap_or(ExitCode::Ok))
 }
 
-fn load(name: &str, profile: Option<&str>) -> Result<Experiment, LoadError> {
-    match experiments::load(name, profile.or(Some("quick"))) {
-        Err(LoadError::Experiment(ExperimentError::UnknownProfile { .. })) if profile.is_none() => {
-            experiments::load(name, None)
-        }
+fn load(args: &CapacityArgs) -> Result<Experiment, LoadError> {
+    let subjects = subjects_of(args.subject.as_slice());
+    let load = |profile: Option<&str>| experiments::load_of(&args.experiment, profile, &subjects);
+    match load(args.profile.as_deref().or(Some("quick"))) {
+        Err(LoadError::Experiment(ExperimentError::UnknownProfile { .. })) if args.profile.is_none() => load(None),
         loaded => loaded,
     }
 }

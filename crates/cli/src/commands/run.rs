@@ -134,7 +134,7 @@ pub fn note_deprecations(file: &str) {
 }
 
 /// Subjects as experiments have them: one of which only a URL is given is called as its host.
-fn subjects_of(texts: &[String]) -> Vec<String> {
+pub fn subjects_of(texts: &[String]) -> Vec<String> {
     let named = |text: &String| match text.split_once("://") {
         Some((before, _)) if !before.contains('=') => format!("{}={text}", external::name_for(text)),
         _ => text.clone(),

@@ -186,6 +186,9 @@ fn a_search_goes_on_to_shares_of_what_it_found() {
     clients.sort_unstable();
     clients.dedup();
     assert_eq!(clients, [2, 3, 4, 6], "0.9 of three are three");
+    let output = place.run(&[&search[..], &["0.9", "--subject", "nobody"]].concat());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(3) && said.contains("nobody"), "{said}");
     let output = place.run(&[&search[..], &["0"]].concat());
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(2) && said.contains("a share is a number above 0"), "{said}");
