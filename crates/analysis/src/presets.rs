@@ -119,12 +119,7 @@ mod tests {
                 let is_storm = matches!(own.scenario, Scenario::Storm { .. });
                 return is_storm.then(|| u64::from(cell.clients) * repeats);
             }
-            Times::Deliveries
-            | Times::First
-            | Times::Last
-            | Times::Own
-            | Times::SameNode
-            | Times::CrossNode => {}
+            Times::Deliveries | Times::First | Times::Last | Times::Own | Times::SameNode | Times::CrossNode => {}
         }
         let mut scenario = own.scenario.clone();
         if let Some(rate) = own.capacity_share.as_ref().and_then(|share| share.at_most) {

@@ -109,7 +109,9 @@ pub enum BadPlan {
     #[error("polling.phase_ms: {0}")]
     PollPhase(&'static str),
     /// Only two dialects have it.
-    #[error("scenario echo with streamed = true: dialect {dialect} cannot answer an echo with an event stream: leave out the subjects that speak it")]
+    #[error(
+        "scenario echo with streamed = true: dialect {dialect} cannot answer an echo with an event stream: leave out the subjects that speak it"
+    )]
     Streamed {
         /// What the clients speak.
         dialect: String,
@@ -306,7 +308,10 @@ fn check_subscribed_prober(plan: &Plan) -> Result<(), BadPlan> {
             "it needs transport websocket and over = \"same-transport\"",
         ),
         (plan.compression_from.is_some(), "the prober does not ask for compression: leave compression_from out"),
-        (!is_known, "only our own server and those of dialect bare let one connection ask for both: leave the other subjects out"),
+        (
+            !is_known,
+            "only our own server and those of dialect bare let one connection ask for both: leave the other subjects out",
+        ),
         (matches!(plan.scenario, Scenario::Rooms { .. }), "clients in rooms have no channel in common"),
     ];
     let why = refusals.into_iter().find(|(is_refused, _)| plan.prober_is_subscribed() && *is_refused);

@@ -180,7 +180,10 @@ fn a_search_goes_on_to_shares_of_what_it_found() {
     let search = ["capacity", "experiment.toml", "--goal", goal, "--from", "2", "--json", "--shares"];
     let found = place.json(&[&search[..], &["0.9,2"]].concat());
     let verdict = found["verdict"][0].as_str().unwrap();
-    assert!(verdict.contains("holds at 3 clients") && verdict.ends_with(" 2 × capacity (6 clients) was also measured."), "{verdict}");
+    assert!(
+        verdict.contains("holds at 3 clients") && verdict.ends_with(" 2 × capacity (6 clients) was also measured."),
+        "{verdict}"
+    );
     let mut clients: Vec<u64> =
         place.exported("1").iter().map(|run| run["document"]["plan"]["clients"].as_u64().unwrap()).collect();
     clients.sort_unstable();

@@ -331,7 +331,8 @@ impl CapacitySearch {
         loop {
             let next: Vec<Option<u32>> = state.brackets.iter().map(Bracket::next).collect();
             let is_search = next.iter().any(Option::is_some);
-            let mut cells = if is_search { self.next_cells(&mut state, &next) } else { self.share_cells(&mut state, &done) };
+            let mut cells =
+                if is_search { self.next_cells(&mut state, &next) } else { self.share_cells(&mut state, &done) };
             if cells.is_empty() && !is_search {
                 return state;
             }

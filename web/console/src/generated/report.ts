@@ -982,15 +982,15 @@ export interface Timeline {
    */
   memory: number[];
   /**
-   * What objects of that heap hold outside it, MiB; null where it does not tell.
+   * What objects of that heap hold outside it, MiB; null where it is not reported.
    */
   memory_external: (number | null)[];
   /**
-   * What objects take in the heap of the server's runtime, MiB; null where it does not tell.
+   * The used part of the heap of the server's runtime, MiB; null where it is not reported.
    */
   memory_heap: (number | null)[];
   /**
-   * The whole heap of the server's runtime, MiB; null where it does not tell.
+   * The total heap of the server's runtime, MiB; null where it is not reported.
    */
   memory_heap_total: (number | null)[];
   /**
