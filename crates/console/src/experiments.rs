@@ -38,21 +38,23 @@ const SERVER_OPTIONS: [&str; 9] = [
 
 static LIST: LazyLock<Vec<Preset>> = LazyLock::new(|| PRESETS.iter().filter_map(preset).collect());
 
-/// Variables of the environment that presets give to subjects.
-static ENVIRONMENT: LazyLock<BTreeSet<(String, String)>> = LazyLock::new(|| {
-    let presets = PRESETS.iter().filter_map(|(name, text)| experiments::parse(text, None, name).ok());
-    presets.flat_map(|preset| environment(&preset).collect::<Vec<_>>()).collect()
-});
+/// Variables of the environment that presets give to subjects, with their values, in any of their profiles.
+static ENVIRONMENT: LazyLock<BTreeSet<(String, String)>> =
+    LazyLock::new(|| in_presets(|experiment| environment(experiment).collect()));
 
 /// Lists of options that presets give to our server, in any of their profiles.
-static OPTIONS: LazyLock<BTreeSet<Vec<String>>> = LazyLock::new(|| {
+static OPTIONS: LazyLock<BTreeSet<Vec<String>>> =
+    LazyLock::new(|| in_presets(|experiment| server_options(experiment).cloned().collect()));
+
+/// What presets have, in any of their profiles.
+fn in_presets<T: Ord>(of: impl Fn(&Experiment) -> Vec<T>) -> BTreeSet<T> {
     let read = |(name, text): &(&str, &str)| {
         let profiles = Written::profiles(text).into_iter().map(Some).chain([None]);
         let experiments = profiles.filter_map(|profile| experiments::parse(text, profile.as_deref(), name).ok());
-        experiments.flat_map(|experiment| server_options(&experiment).cloned().collect::<Vec<_>>()).collect::<Vec<_>>()
+        experiments.flat_map(|experiment| of(&experiment)).collect::<Vec<_>>()
     };
     PRESETS.iter().flat_map(read).collect()
-});
+}
 
 fn preset((name, text): &(&'static str, &'static str)) -> Option<Preset> {
     // A test of the lab reads every preset in every profile.

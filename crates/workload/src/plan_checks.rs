@@ -477,7 +477,7 @@ mod tests {
         }
         let why = |plan: &Plan| Roles::of(plan, 20_000).unwrap_err().to_string();
         for scenario in [chat(400, None, false), chat(200, Some(2), false), chat(200, None, true), Scenario::Idle] {
-            assert!(why(&polling(scenario)).contains("at the interval of the polls"));
+            assert!(why(&polling(scenario)).contains("publish at the polling interval"));
         }
         let in_step = polling(chat(200, None, false));
         let late = Plan { poll_after_publication_ms: Some(200), ..in_step.clone() };
