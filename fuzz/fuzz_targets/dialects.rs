@@ -29,14 +29,16 @@ const WAYS: &[&str] = &[
     "unidirectional",
 ];
 const STATUSES: &[u16] = &[200, 204, 304, 404, 500];
-/// What is sent, and whether polls ask for the list of users, and for the newest message.
-const PURPOSES: &[(Option<Sending>, bool, bool)] = &[
-    (Some(Sending::Publish), false, false),
-    (Some(Sending::Echo), false, false),
-    (None, false, false),
-    (None, true, false),
-    (Some(Sending::Publish), true, false),
-    (None, false, true),
+/// What is sent, whether polls ask for the list of users, for how many of the newest messages, and whether echoes come in
+/// event streams.
+const PURPOSES: &[(Option<Sending>, bool, Option<u32>, bool)] = &[
+    (Some(Sending::Publish), false, None, false),
+    (Some(Sending::Echo), false, None, false),
+    (None, false, None, false),
+    (None, true, None, false),
+    (Some(Sending::Publish), true, None, false),
+    (None, false, Some(10), false),
+    (Some(Sending::Echo), false, None, true),
 ];
 const DATA: &str = r#"{"stamp":"~AAAAAAAAAAAD84t0K5~"}"#;
 
@@ -64,7 +66,7 @@ struct Script {
 impl Script {
     fn new([dialect, transport, way, purpose]: [u8; 4]) -> Option<Self> {
         let dialect = lettered(Dialect::ALL, dialect)?;
-        let (sending, user_list, newest) = lettered(PURPOSES, purpose)?;
+        let (sending, user_list, newest, echoes_in_streams) = lettered(PURPOSES, purpose)?;
         let topic = Topic {
             transport: Some(lettered(&Transport::ALL, transport)?),
             path: "/base".to_owned(),
@@ -75,6 +77,7 @@ impl Script {
             wait_s: 25,
             user_list,
             newest,
+            echoes_in_streams,
             random: 7,
         };
         let (steps, event, id, headers) = (Vec::new(), String::new(), String::new(), Vec::new());
