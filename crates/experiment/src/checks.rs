@@ -14,6 +14,7 @@ use crate::written::{
 };
 use pushlab_link::acks::MAX_ACK_DELAY_MS;
 use pushlab_link::profile;
+use pushlab_wire::transport::Transport;
 use pushlab_workload::plan::{ClientsIn, HttpVersion, Phases, Sockets};
 use pushlab_workload::scenario::{Scenario, Shape};
 use pushlab_workload::turns;
@@ -83,6 +84,7 @@ impl Experiment {
         }
         self.variants.iter().try_for_each(|variant| check_name("variants", &variant.name))?;
         self.check_variants()?;
+        self.check_streamed()?;
         self.check_pages()?;
         self.check_networks()?;
         self.check_rates()?;
@@ -103,6 +105,18 @@ impl Experiment {
                     return Err(format!("variant {}: {value} is not one of the experiment's {what}", variant.name));
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Streams for echoes where nothing is streamed would be left out without a word.
+    fn check_streamed(&self) -> Result<(), String> {
+        let scenarios = self.variants.iter().filter_map(|variant| variant.scenario.as_ref());
+        let is_streamed = |scenario: &Scenario| matches!(scenario, Scenario::Echo { streamed: true, .. });
+        if scenarios.chain([&self.scenario]).any(is_streamed) && !self.transports.contains(&Transport::Sse) {
+            return Err(
+                "scenario.streamed opens event streams: add sse to transports, or leave streamed out".to_owned()
+            );
         }
         Ok(())
     }

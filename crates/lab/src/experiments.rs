@@ -224,6 +224,10 @@ mod tests {
             let error = experiment(&format!("{change}\n{base}")).unwrap_err();
             assert!(error.contains(why), "{change}: {error}");
         }
+        let streamed = IDLE.replace("\"idle\"", "\"echo\", interval_ms = 100, payload_bytes = 60, streamed = true");
+        let error = experiment(&format!("transports = [\"polling\"]\n{streamed}")).unwrap_err();
+        assert!(error.contains("add sse to transports"), "{error}");
+        assert!(experiment(&format!("transports = [\"polling\", \"sse\"]\n{streamed}")).is_ok());
         let listing = "subjects = [\"go-bare\"]\ntransports = [\"polling\"]\npolling = { user_list = true }";
         assert!(
             experiment(&format!("{listing}\n{IDLE}")).unwrap_err().contains("polling.user_list: only our own server")

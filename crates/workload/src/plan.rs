@@ -135,7 +135,7 @@ impl Plan {
     }
 
     /// How many of the newest messages of their channel clients ask for, if they do: of all transports, polling alone can.
-    pub fn asks_for_newest(&self) -> Option<u32> {
+    pub fn newest_count(&self) -> Option<u32> {
         self.poll_newest_count.filter(|_| self.transport == Transport::Polling)
     }
 

@@ -230,7 +230,7 @@ pub(crate) fn check_plan(plan: &Plan) -> Result<(), BadPlan> {
     if plan.user_list && plan.transport == Transport::WebSocketPolling {
         return Err(BadPlan::UserList);
     }
-    if let Some(count) = plan.asks_for_newest() {
+    if let Some(count) = plan.newest_count() {
         in_range("polling.newest", u64::from(count), 1, u64::from(MAX_NEWEST))?;
         if matches!(plan.scenario, Scenario::Rooms { .. }) {
             return Err(BadPlan::NewestInRooms);
@@ -430,7 +430,7 @@ fn check_browser(plan: &Plan) -> Result<(), BadPlan> {
             plan.compression_from.is_some(),
             "it does not report which messages came compressed: leave compression_from out",
         ),
-        (plan.asks_for_newest().is_some(), "its polls say what they have: leave polling.newest out"),
+        (plan.newest_count().is_some(), "its polls say what they have: leave polling.newest out"),
         (plan.echoes_in_streams(), "its pages echo by POST: leave streamed out"),
         (plan.poll_after_publication_ns().is_some(), "its pages decide when they poll: leave polling.phase_ms out"),
         (plan.receipts, "its clock is not exact enough to tell the way up from the way down: leave receipts out"),

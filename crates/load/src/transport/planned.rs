@@ -15,7 +15,7 @@ pub fn of_clients(plan: &Plan, roles: &Roles) -> Requests {
         Some(speaks) => requests.in_dialect(plan.transport, speaks, roles.traffic.sending()),
         None => requests,
     };
-    let requests = match plan.asks_for_newest() {
+    let requests = match plan.newest_count() {
         Some(count) => requests.for_newest(count),
         None => requests,
     };
