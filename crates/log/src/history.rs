@@ -4,6 +4,7 @@
 //! of all channels together, one of those that hold most gives its oldest messages. So nobody can push out the history
 //! of others by publishing much, or to many channels.
 
+use crate::account::Account;
 use crate::engine::Part;
 use crate::publication::{Publication, fitting};
 use pushlab_wire::channel::Channel;
@@ -22,10 +23,12 @@ pub struct Limits {
     pub max_channel_messages: usize,
     /// Bytes of a channel, 8 MiB by default. One message is kept however large it is.
     pub max_channel_bytes: usize,
-    /// Bytes of all channels: the memory that history may take, 256 MiB by default.
+    /// Bytes of all channels, compressed forms among them: the memory that history may take, 256 MiB by default.
     pub max_bytes: usize,
     /// Age, five minutes by default.
     pub max_age: Duration,
+    /// Where what is kept counts: one for each log.
+    pub account: Arc<Account>,
 }
 
 impl Default for Limits {
@@ -36,6 +39,7 @@ impl Default for Limits {
             max_channel_bytes: 8 << 20,
             max_bytes: 256 << 20,
             max_age: Duration::from_secs(300),
+            account: Arc::default(),
         }
     }
 }
@@ -56,7 +60,6 @@ pub struct History {
     /// Every publication that is kept and some that are not any more, oldest first: finds what is too old.
     order: VecDeque<(u64, u32)>,
     messages: usize,
-    bytes: usize,
     /// Publications up to here may be missing from channels that have no history.
     forgotten_to: u64,
 }
@@ -81,7 +84,6 @@ impl History {
             by_size: [const { Vec::new() }; SIZES],
             order: VecDeque::new(),
             messages: 0,
-            bytes: 0,
             forgotten_to: 0,
         }
     }
@@ -93,7 +95,7 @@ impl History {
 
     /// Channels and bytes.
     pub fn size(&self) -> (usize, usize) {
-        (self.channels.len(), self.bytes)
+        (self.channels.len(), self.limits.account.history())
     }
 
     /// Keeps a publication, if there is room for its channel.
@@ -104,17 +106,18 @@ impl History {
             return;
         };
         self.order.push_back((publication.offset, id as u32));
-        let size = publication.history_bytes();
+        publication.charge(&self.limits.account);
+        publication.enter_history();
+        let size = publication.own_bytes();
         let channel = &mut self.channels[id];
         channel.ring.push_back(publication);
         channel.bytes += size;
-        self.bytes += size;
         self.messages += 1;
         while self.channels[id].is_over(&self.limits) {
             self.evict_oldest_of(id);
         }
         self.sort(id);
-        while self.bytes > self.limits.max_bytes {
+        while self.messages > 0 && self.limits.account.history() > self.limits.max_bytes {
             self.evict_of_the_largest();
         }
         self.compact_order();
@@ -234,10 +237,9 @@ impl History {
     fn evict_oldest_of(&mut self, id: usize) {
         let channel = &mut self.channels[id];
         let Some(oldest) = channel.ring.pop_front() else { return };
-        let size = oldest.history_bytes();
-        channel.bytes -= size;
+        oldest.leave_history();
+        channel.bytes -= oldest.own_bytes();
         channel.evicted_to = oldest.offset;
-        self.bytes -= size;
         self.messages -= 1;
     }
 

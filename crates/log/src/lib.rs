@@ -17,11 +17,13 @@
 //! # Ok::<(), pushlab_wire::channel::BadChannel>(())
 //! ```
 
+mod account;
 mod engine;
 mod history;
 mod memory;
 mod publication;
 
+pub use account::{Account, Charge};
 pub use engine::{Entry, Log, Notify, Part, Replay, Settled, Ticket, Turn};
 pub use history::Limits;
 pub use memory::MemoryLog;

@@ -311,6 +311,16 @@ mod tests {
         assert_eq!((replay.gap, offsets(&replay)), (None, vec![3]));
     }
 
+    /// A part as another process has it.
+    fn copy(part: &Part) -> Part {
+        let again = |p: &Arc<Publication>| {
+            let cursor = Cursor { epoch: Epoch::from_number(1), offset: p.offset };
+            Arc::new(Publication::restored(cursor, p.channel.clone(), p.data(), p.published_at_ns))
+        };
+        let (evicted, messages) = (part.evicted.clone(), part.messages.iter().map(again).collect());
+        Part { head: part.head, forgotten_to: part.forgotten_to, evicted, messages }
+    }
+
     /// Whoever takes a log over, in two steps while it goes on, answers every reader as it would have. Where its limits let it
     /// keep one thing more, it may have to let go of another, and says so.
     #[test]
@@ -333,12 +343,12 @@ mod tests {
                     log.append(&name, &format!("\"{}\"", "x".repeat(random.usize(..60))), None, now_ns).unwrap();
                 }
             };
-            let (mut old, mut new) = (log(limits.clone()), log(limits));
+            let (mut old, mut new) = (log(limits.clone()), log(Limits { account: Arc::default(), ..limits }));
             publish(&mut old, &mut random);
             let first = old.export(0);
             publish(&mut old, &mut random);
-            new.import(&first);
-            new.import(&old.export(first.head));
+            new.import(&copy(&first));
+            new.import(&copy(&old.export(first.head)));
             assert_eq!(new.head(), old.head(), "seed {seed}");
             for round in 0..20 {
                 if round == 10 {
@@ -360,6 +370,45 @@ mod tests {
             }
         }
         assert!(worse * 50 < reads, "{worse} of {reads}");
+    }
+
+    /// Each byte counts once, whoever refers to it, until nobody does.
+    #[test]
+    fn what_is_kept_counts_once_until_its_last_reference_is_gone() {
+        let limits = Limits { max_channel_messages: 2, ..Limits::default() };
+        let account = Arc::clone(&limits.account);
+        let mut log = log(limits);
+        let first = log.append("a", "\"first\"", None, 0).unwrap();
+        let size = account.total();
+        assert!(size > first.text.as_bytes().len());
+        assert_eq!((account.history(), account.beside_history()), (size, 0));
+        let also = Arc::clone(&first);
+        first.compress(crate::Form::Text, || Some(Box::from([0; 7])));
+        also.compress(crate::Form::Text, || panic!("once"));
+        assert_eq!((account.history(), account.total()), (size + 7, size + 7));
+        append(&mut log, &["a", "a"], "1");
+        let held = account.history();
+        assert_eq!(account.beside_history(), size + 7, "history has let it go, and somebody refers to it");
+        also.compress(crate::Form::Event, || Some(Box::from([0; 5])));
+        assert_eq!((account.history(), account.beside_history()), (held, size + 12));
+        drop(first);
+        assert_eq!(account.beside_history(), size + 12);
+        drop(also);
+        assert_eq!((account.history(), account.beside_history()), (held, 0));
+        log.expire(u64::MAX);
+        assert_eq!(account.total(), 0);
+    }
+
+    #[test]
+    fn compressed_forms_take_room_in_history() {
+        let mut log = log(Limits { max_bytes: 4_000, ..Limits::default() });
+        for _ in 0..20 {
+            let publication = log.append("a", "1", None, 0).unwrap();
+            publication.compress(crate::Form::Text, || Some(Box::from([0; 1_000])));
+            drop(publication);
+            assert!(log.history_size().1 <= 5_000, "it was larger than it is when it came");
+        }
+        assert_eq!(log.read(&channels(&["a"]), cursor(0), usize::MAX).messages.len(), 4, "the last of them grew behind that");
     }
 
     #[test]
@@ -385,6 +434,7 @@ mod tests {
                 max_channel_bytes: random.usize(1..4000),
                 max_bytes: random.usize(1000..8000),
                 max_age: Duration::from_nanos(random.u64(10..400)),
+                ..Limits::default()
             };
             let mut log = log(limits.clone());
             let mut all: Vec<(u64, String)> = Vec::new();

@@ -7,7 +7,7 @@ use pushlab_access::proxies::TrustedProxies;
 use pushlab_application::Application;
 use pushlab_application::back_end::BackEnd;
 use pushlab_engine::Io;
-use pushlab_log::{Log, MemoryLog};
+use pushlab_log::{Account, Log, MemoryLog};
 use pushlab_session::gate::Gate;
 use pushlab_session::pass::Pass;
 use pushlab_session::queue::{Policy, QueueRules};
@@ -107,8 +107,8 @@ impl fmt::Debug for dyn MakeLog {
 
 impl Config {
     /// The log.
-    pub(crate) fn new_log(&self, epoch: Epoch) -> Box<dyn Log> {
-        let limits = self.limits.history();
+    pub(crate) fn new_log(&self, epoch: Epoch, account: &Arc<Account>) -> Box<dyn Log> {
+        let limits = self.limits.history(account);
         match &self.log {
             Some(maker) => maker.make(epoch, limits),
             None => Box::new(MemoryLog::new(epoch, limits)),
@@ -222,8 +222,9 @@ pub struct Limits {
     pub max_queue_messages: usize,
     /// Bytes queued for a slow subscriber: a connection never holds more than this of its own.
     pub max_queue_bytes: usize,
-    /// Bytes queued in all, for slow subscribers and for peers that do not read their answers; each event loop gets an
-    /// equal share. Once that is used up, a connection that would queue more is closed.
+    /// Bytes that peers make the server keep beside history, all together, each counted once: queues of slow subscribers,
+    /// replies that are not read, requests and messages of which a part has come. Beyond, those connections are closed for
+    /// which most is kept, until the others fit.
     pub max_queued_total_bytes: usize,
     /// Bytes of replies that a peer has asked for and not taken; beyond, nothing is read from it until it has. With the last
     /// of these replies and what was read behind what it answers, a connection takes 0.4 MiB.
@@ -289,13 +290,14 @@ impl Limits {
     }
 
     /// The limits of history.
-    pub(crate) fn history(&self) -> pushlab_log::Limits {
+    pub(crate) fn history(&self, account: &Arc<Account>) -> pushlab_log::Limits {
         pushlab_log::Limits {
             max_channels: self.max_channels,
             max_channel_messages: self.max_history_messages,
             max_channel_bytes: self.max_history_bytes,
             max_bytes: self.max_history_total_bytes,
             max_age: self.max_history_age,
+            account: Arc::clone(account),
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::config::Limits;
 use crate::http2::Shared;
-use crate::queued::Queued;
 use crate::stream::Stream;
 use crate::wheel::Tick;
 use pushlab_access::Place;
@@ -30,12 +29,12 @@ pub struct Connection {
     pub slot: u32,
     /// When to look at it next.
     pub deadline: Tick,
-    /// When something was read last.
+    /// When something was read last, or an answer began to leave, behind which nothing is read until it has been taken.
     pub last_read: Tick,
     /// When something was written last while a queue existed.
     pub last_progress: Tick,
-    /// When an answer that is on its way must have been taken.
-    pub taken_by: Tick,
+    /// What it held when it was last counted.
+    pub counted_bytes: Holds,
     /// Bytes read and not used yet.
     pub carry: Vec<u8>,
     /// Bytes that the socket did not take.
@@ -63,8 +62,19 @@ pub enum Stage {
     Open,
     /// Everything is sent: waits for the peer to close, so that a reset does not overtake our last bytes.
     Lingering,
+    /// What was queued for it is gone, since too much was kept for all: it ends as soon as nobody walks over it.
+    Abandoned,
     /// It has ended, and goes when the turn does. Nothing is read or written any more.
     Ended,
+}
+
+/// What the server keeps for a connection, bytes; 4 GiB and more count as that.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Holds {
+    /// What waits for the socket to take it, publications among it that others hold as well.
+    pub queued: u32,
+    /// Memory of its own: what waits without publications, and what has come in part.
+    pub kept: u32,
 }
 
 impl Connection {
@@ -80,9 +90,9 @@ impl Connection {
             group: NO_GROUP,
             slot: 0,
             deadline: Tick::MAX,
+            counted_bytes: Holds::default(),
             last_read: now,
             last_progress: now,
-            taken_by: 0,
             carry: Vec::new(),
             unsent: None,
             ticket: None,
@@ -99,9 +109,9 @@ impl Connection {
         self.stage == Stage::Open
     }
 
-    /// Whether it has ended.
+    /// Whether nothing is read or written any more.
     pub fn is_gone(&self) -> bool {
-        self.stage == Stage::Ended
+        matches!(self.stage, Stage::Abandoned | Stage::Ended)
     }
 
     /// Whether something waits for the socket to take it.
@@ -110,10 +120,31 @@ impl Connection {
         self.unsent.is_some() || self.exchange.subscriber.has_queued()
     }
 
-    /// What waits for that.
-    pub fn queued(&self) -> Queued {
-        let (unsent, own) = self.unsent.as_ref().map_or((0, 0), |unsent| (unsent.len(), unsent.own_len()));
-        Queued { bytes: unsent + self.exchange.subscriber.queued_bytes(), own }
+    /// What it holds now. The socket of HTTP/2 has queued what it did not take when it was last given something.
+    pub fn holds(&self) -> Holds {
+        if self.stage == Stage::Ended {
+            return Holds::default();
+        }
+        let queued = match &self.http2 {
+            Some(http2) => http2.borrow().queued,
+            None => {
+                let unsent = self.unsent.as_ref().map_or(0, |unsent| unsent.len());
+                unsent + self.exchange.subscriber.queued_bytes()
+            }
+        };
+        let bytes = |size| u32::try_from(size).unwrap_or(u32::MAX);
+        Holds { queued: bytes(queued), kept: bytes(self.kept_bytes()) }
+    }
+
+    fn kept_bytes(&self) -> usize {
+        let unsent = self.unsent.as_ref().map_or(0, |unsent| unsent.kept_bytes());
+        let http2 = self.http2.as_ref().map_or(0, |http2| http2.borrow().protocol.kept_bytes());
+        unsent + http2 + self.carry.capacity() + self.stream.kept_bytes() + self.exchange.kept_bytes()
+    }
+
+    /// By this it is chosen where some have to go: the memory that it takes, and publications that wait for it.
+    pub fn weight(&self) -> usize {
+        self.kept_bytes() + self.exchange.subscriber.queued_bytes()
     }
 
     /// Whether its peer has left more replies unread than it may.

@@ -5,7 +5,7 @@ use pushlab_access::Holder;
 use pushlab_application::PublishError;
 use pushlab_handover::frame::{Frame, Number};
 use pushlab_handover::{HandoverError, Link, Outgoing, RemoteLog};
-use pushlab_log::{Entry, Log, MemoryLog, Notify, Part, Publication, Replay, Settled, Ticket, Turn};
+use pushlab_log::{Account, Entry, Log, MemoryLog, Notify, Part, Publication, Replay, Settled, Ticket, Turn};
 use pushlab_os::clock::monotonic_ns;
 use pushlab_wire::channel::Channel;
 use pushlab_wire::cursor::{Cursor, Epoch};
@@ -22,6 +22,7 @@ pub const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
 /// so every event loop sees publications in the order of their offsets.
 pub struct Distributor {
     epoch: Epoch,
+    account: Arc<Account>,
     limits: InboxLimits,
     /// How long a thread waits for the log.
     answer_timeout: Duration,
@@ -51,6 +52,7 @@ impl Distributor {
     /// A distributor of what this log orders to these event loops; the clock of publications begins at `start`.
     pub fn new(
         log: Box<dyn Log>,
+        account: Arc<Account>,
         limits: InboxLimits,
         answer_timeout: Duration,
         marks_receipts: bool,
@@ -59,9 +61,19 @@ impl Distributor {
     ) -> Arc<Self> {
         let epoch = log.head().epoch;
         let order = Mutex::new(Order { log, asked: HashMap::new(), predecessor: None });
-        let distributor = Arc::new(Self { epoch, limits, answer_timeout, marks_receipts, inboxes, order, start });
+        let distributor = Arc::new(Self { epoch, account, limits, answer_timeout, marks_receipts, inboxes, order, start });
         lock(&distributor.order).log.attach(distributor.notify());
         distributor
+    }
+
+    /// How many event loops there are.
+    pub fn loops(&self) -> usize {
+        self.inboxes.len()
+    }
+
+    /// Wakes an event loop.
+    pub fn wake(&self, index: usize) {
+        self.inboxes[index].wake();
     }
 
     /// What a log calls that has settled something.
@@ -133,6 +145,7 @@ impl Distributor {
     /// Puts a publication into every inbox; the order is locked. The predecessor, if it asked for it, has a number for it.
     fn distribute(&self, order: &Order, publication: Arc<Publication>, ticket: Option<Number>) -> Cursor {
         let cursor = self.cursor(publication.offset);
+        publication.charge(&self.account);
         if let Some(predecessor) = &order.predecessor {
             predecessor.push(&Frame::Published { ticket, publication: publication.clone() });
         }
@@ -317,7 +330,7 @@ mod tests {
         let waker = || Waker::new(Poll::new().unwrap().registry(), Token(0)).unwrap();
         let inboxes: Vec<_> = (0..loops).map(|_| Arc::new(Inbox::new(waker()))).collect();
         let log = MemoryLog::new(Epoch::from_number(1), pushlab_log::Limits::default());
-        (Distributor::new(Box::new(log), limits, Duration::ZERO, false, inboxes.clone(), Instant::now()), inboxes)
+        (Distributor::new(Box::new(log), Arc::default(), limits, Duration::ZERO, false, inboxes.clone(), Instant::now()), inboxes)
     }
 
     fn drained(inbox: &Inbox) -> usize {

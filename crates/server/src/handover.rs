@@ -157,7 +157,7 @@ impl Giver {
         lock(&self.sources).pause();
         self.go_to(Stage::Paused);
         let link = Arc::new(Link::default());
-        let limits = self.shared.config.limits.history();
+        let limits = self.shared.config.limits.history(&self.shared.account);
         let rest = distributor.hand_over(first.head, limits, link.clone()).ok_or(HandoverError::Gone)?;
         let sent = successor.send_part(&rest);
         let (mut talk, peer) = successor.into_parts();

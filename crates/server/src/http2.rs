@@ -1,5 +1,6 @@
 //! HTTP/2 on a socket: what its streams share, and one of them.
 
+use crate::wheel::Tick;
 use pushlab_http2::connection::{Connection, Role};
 use pushlab_http2::frame::Code;
 use pushlab_http2::limits::Limits;
@@ -23,8 +24,10 @@ pub struct Http2 {
     unsent: Unsent,
     /// It stands in `unsent`.
     is_listed: bool,
-    /// Bytes of the output that are accounted for as queued.
+    /// Bytes of the output that the socket did not take when it was last given something.
     pub queued: usize,
+    /// Since when a frame or a head has been coming of which the end is missing.
+    pub partial_since: Option<Tick>,
 }
 
 /// One connection's, shared with its streams.
@@ -34,7 +37,7 @@ impl Http2 {
     /// A connection on which nothing has come.
     pub fn new(limits: Limits, peer: Option<SocketAddr>, id: usize, unsent: Unsent) -> Shared {
         let protocol = Connection::new(Role::Server, limits);
-        let http2 = Rc::new(RefCell::new(Self { protocol, peer, id, unsent, is_listed: false, queued: 0 }));
+        let http2 = Rc::new(RefCell::new(Self { protocol, peer, id, unsent, is_listed: false, queued: 0, partial_since: None }));
         http2.borrow_mut().list();
         http2
     }
@@ -77,6 +80,11 @@ impl Http2Stream {
     /// Who is at the other end.
     pub fn peer_address(&self) -> io::Result<SocketAddr> {
         self.shared.borrow().peer.ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+
+    /// Bytes of memory that what waits takes.
+    pub fn kept_bytes(&self) -> usize {
+        self.incoming.capacity()
     }
 
     /// Keeps what has come until it is read.

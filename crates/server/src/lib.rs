@@ -24,7 +24,6 @@ mod listening;
 mod metrics;
 mod pool;
 mod presence;
-mod queued;
 mod rolling;
 mod sources;
 mod stage;
@@ -102,7 +101,8 @@ impl Server {
         if config.io == Some(Io::Uring) {
             pushlab_engine::check_uring()?;
         }
-        let predecessor = taking::predecessor(&config)?;
+        let account = Arc::default();
+        let predecessor = taking::predecessor(&config, &account)?;
         let existing = match &predecessor {
             Some(predecessor) => copies(&predecessor.listeners),
             None => copies(&config.listeners),
@@ -111,11 +111,11 @@ impl Server {
             .and_then(|existing| listeners(&config, existing))
             .map_err(|source| ServerError::Listen { address: config.listen, source })?;
         let taking = Taking::prepare(&config, &listeners)?;
-        let pool = config.whole_application().map(|application| Pool::new(application, &config.limits));
+        let pool = config.whole_application().map(|application| Pool::new(application, &config.limits, &account));
         let parts = parts(listeners, pool.as_ref()).map_err(ServerError::Loop)?;
         let inboxes: Vec<_> = parts.iter().map(|(_, _, inbox, _)| inbox.clone()).collect();
         // From here on it is this process that appends, if another one did.
-        let Begun { log, start, talk } = taking::begin(&config, predecessor)?;
+        let Begun { log, start, talk } = taking::begin(&config, &account, predecessor)?;
         for (_, listeners, _, _) in &parts {
             listening::listen(listeners).map_err(|source| ServerError::Listen { address, source })?;
         }
@@ -123,12 +123,14 @@ impl Server {
             presence: config.access.clone().map(|access| Arc::new(Presence::new(access))),
             distributor: Distributor::new(
                 log,
+                Arc::clone(&account),
                 config.limits.inbox(),
                 config.limits.answer_timeout,
                 config.mark_receipts,
                 inboxes.clone(),
                 start,
             ),
+            account,
             rules: config.rules(),
             counters: (0..parts.len() + Sources::count(&config)).map(|_| Arc::default()).collect(),
             open: AtomicUsize::new(0),
@@ -331,6 +333,7 @@ impl Shared {
             _ => "uring and write",
         };
         (stats.history_channels, stats.history_bytes) = self.distributor.history_size();
+        stats.kept_bytes = self.account.beside_history();
         stats.cursor = self.distributor.head().to_string();
         stats
     }

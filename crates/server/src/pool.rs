@@ -6,6 +6,7 @@
 use crate::config::Limits;
 use crate::inbox::Inbox;
 use pushlab_application::{Application, Body, Publisher, Request, Response};
+use pushlab_log::{Account, Charge};
 use pushlab_session::queue::MAX_WRITE_BYTES;
 use pushlab_session::request::known_paths;
 use pushlab_wire::codes::ErrorCode;
@@ -38,6 +39,8 @@ struct Job {
     id: usize,
     call: Arc<Call>,
     request: Request,
+    /// Its bytes are kept for whoever asked.
+    _charge: Charge,
     /// Gone when its event loop has ended.
     caller: Weak<()>,
     answers: Sender<Answer>,
@@ -75,6 +78,7 @@ type Ways = [SyncSender<Box<Job>>; 2];
 pub struct Caller {
     application: Arc<dyn Application>,
     ways: Ways,
+    account: Arc<Account>,
     sender: Sender<Answer>,
     answers: Receiver<Answer>,
     inbox: Arc<Inbox>,
@@ -84,6 +88,7 @@ pub struct Caller {
 /// A pool that has not started: callers are made first.
 pub struct Pool {
     ways: Ways,
+    account: Arc<Account>,
     shared: Shared,
 }
 
@@ -125,7 +130,8 @@ impl Caller {
         let (answers, inbox) = (self.sender.clone(), self.inbox.clone());
         let caller = Arc::downgrade(&self.life);
         let way = &self.ways[usize::from(self.application.may_wait(&request))];
-        way.try_send(Box::new(Job { id, call: Arc::clone(&call), request, caller, answers, inbox })).ok()?;
+        let _charge = Charge::new(Arc::clone(&self.account), request_bytes(&request));
+        way.try_send(Box::new(Job { id, call: Arc::clone(&call), request, _charge, caller, answers, inbox })).ok()?;
         Some(call)
     }
 
@@ -137,7 +143,7 @@ impl Caller {
 
 impl Pool {
     /// A pool for an application.
-    pub fn new(application: Arc<dyn Application>, limits: &Limits) -> Self {
+    pub fn new(application: Arc<dyn Application>, limits: &Limits, account: &Arc<Account>) -> Self {
         let [(quick, quick_jobs), (slow, slow_jobs)] = [(); 2].map(|()| sync_channel(limits.max_waiting_requests));
         let shared = Shared {
             application,
@@ -146,14 +152,14 @@ impl Pool {
             max_answer_bytes: limits.max_answer_bytes,
             max_held_bytes: limits.max_held_answers_bytes,
         };
-        Self { ways: [quick, slow], shared }
+        Self { ways: [quick, slow], account: Arc::clone(account), shared }
     }
 
     /// The way to it for the event loop of this inbox.
     pub fn caller(&self, inbox: Arc<Inbox>) -> Caller {
         let (sender, answers) = channel();
-        let (application, ways) = (self.shared.application.clone(), self.ways.clone());
-        Caller { application, ways, sender, answers, inbox, life: Arc::default() }
+        let (application, ways, account) = (self.shared.application.clone(), self.ways.clone(), self.account.clone());
+        Caller { application, ways, account, sender, answers, inbox, life: Arc::default() }
     }
 
     /// Begins the application, then answers what has been asked and will be, until every caller is gone.
@@ -168,6 +174,13 @@ impl Pool {
         }
         Ok(Workers(threads))
     }
+}
+
+/// What a request takes in memory, but for what the allocator adds.
+fn request_bytes(request: &Request) -> usize {
+    let pairs = request.query.iter().chain(&request.fields);
+    let texts: usize = pairs.map(|(name, value)| size_of::<(String, String)>() + name.len() + value.len()).sum();
+    size_of::<Job>() + request.path.len() + texts + request.body.capacity()
 }
 
 impl Workers {

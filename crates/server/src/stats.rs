@@ -25,6 +25,8 @@ macro_rules! counters {
             $($(#[doc = $gauge_doc])+ pub $gauge: AtomicI64,)*
             /// Whether it fans out by io_uring.
             pub uses_uring: AtomicBool,
+            /// The most that is kept for one of its connections, or was since that was looked for, bytes.
+            pub heaviest: AtomicU64,
             /// The most connections that it accepted in a second.
             pub best_second: AtomicU64,
             /// Open connections by transport: gauges.
@@ -47,6 +49,8 @@ macro_rules! counters {
             pub history_channels: usize,
             /// Bytes of history.
             pub history_bytes: usize,
+            /// Bytes kept for peers beside history.
+            pub kept_bytes: usize,
             /// The position after the latest publication.
             pub cursor: String,
             /// Monotonic clock of the host when this was read, ns.
@@ -82,6 +86,8 @@ macro_rules! counters {
                     .sample(&[], self.history_channels as f64);
                 page.family("pushlab_history_bytes", Kind::Gauge, "Bytes of history.")
                     .sample(&[], self.history_bytes as f64);
+                page.family("pushlab_kept_bytes", Kind::Gauge, "Bytes kept for peers beside history.")
+                    .sample(&[], self.kept_bytes as f64);
             }
         }
     };
@@ -105,7 +111,7 @@ counters! {
         refused => "pushlab_connections_refused_total",
         /// Messages dropped or conflated for slow subscribers.
         dropped => "pushlab_messages_dropped_total",
-        /// Connections closed because they were too slow.
+        /// Connections closed because they were too slow, or most was kept for them when it was too much for all.
         closed_slow => "pushlab_connections_closed_slow_total",
         /// Connections closed because they said nothing, or not in time.
         closed_timeout => "pushlab_connections_closed_timeout_total",

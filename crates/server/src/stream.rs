@@ -105,6 +105,15 @@ impl Stream {
         }
     }
 
+    /// Bytes of memory that it takes for what has come or left in part.
+    pub fn kept_bytes(&self) -> usize {
+        match self {
+            Self::Plain(_) | Self::Carried(_) => 0,
+            Self::Secure(secure) => secure.kept_bytes(),
+            Self::Http2(stream) => stream.kept_bytes(),
+        }
+    }
+
     /// Says that nothing more follows.
     pub fn shut_down(&mut self) -> io::Result<()> {
         match self {

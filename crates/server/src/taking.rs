@@ -9,7 +9,7 @@ use crate::rolling::{Handover, Happened};
 use mio::net::TcpListener;
 use pushlab_handover::taking::{Predecessor, started};
 use pushlab_handover::{HandoverError, Outgoing, Talk};
-use pushlab_log::Log;
+use pushlab_log::{Account, Log};
 use pushlab_os::random;
 use pushlab_wire::cursor::Epoch;
 use std::os::fd::OwnedFd;
@@ -33,9 +33,9 @@ pub struct Begun {
 }
 
 /// The server that runs, if there is one to take over from.
-pub fn predecessor(config: &Config) -> Result<Option<Predecessor>, ServerError> {
+pub fn predecessor(config: &Config, account: &Arc<Account>) -> Result<Option<Predecessor>, ServerError> {
     let Some(handover) = &config.handover else { return Ok(None) };
-    Ok(Predecessor::ask(&handover.path, config.limits.history(), PATIENCE)?)
+    Ok(Predecessor::ask(&handover.path, config.limits.history(account), PATIENCE)?)
 }
 
 impl Taking {
@@ -49,10 +49,10 @@ impl Taking {
 }
 
 /// Begins a log, or goes on with that of the process before.
-pub fn begin(config: &Config, predecessor: Option<Predecessor>) -> Result<Begun, ServerError> {
+pub fn begin(config: &Config, account: &Arc<Account>, predecessor: Option<Predecessor>) -> Result<Begun, ServerError> {
     let Some(predecessor) = predecessor else {
         let epoch = Epoch::from_number(u64::from_ne_bytes(random::bytes().map_err(ServerError::Random)?));
-        return Ok(Begun { log: config.new_log(epoch), start: Instant::now(), talk: None });
+        return Ok(Begun { log: config.new_log(epoch, account), start: Instant::now(), talk: None });
     };
     // Both processes have the same clock, so that history grows old as before.
     let age = Duration::from_nanos(predecessor.clock_ns);

@@ -55,6 +55,15 @@ impl PartialRequest {
         Ok(if step.is_done { Part::Whole(step.consumed) } else { Part::Incomplete(step.consumed) })
     }
 
+    /// Bytes of memory that it takes.
+    pub fn kept_bytes(&self) -> usize {
+        let head = match &self.head {
+            SentHead::Text(text) => text.capacity(),
+            SentHead::Fields(fields) => fields.kept_bytes(),
+        };
+        size_of::<Self>() + head + self.body.capacity()
+    }
+
     /// Gives head and body of a request that is whole.
     pub fn read<T>(&self, with: impl FnOnce(&RequestHead<'_, '_>, &[u8]) -> T) -> T {
         let mut headers = Headers::default();

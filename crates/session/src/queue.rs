@@ -67,6 +67,11 @@ impl Queue {
         self.bytes
     }
 
+    /// Bytes of memory that it takes beside the publications.
+    pub fn kept_bytes(&self) -> usize {
+        size_of::<Self>() + self.publications.capacity() * size_of::<Arc<Publication>>()
+    }
+
     /// Whether nothing is left to send.
     pub fn is_empty(&self) -> bool {
         self.dropped.is_none() && self.publications.is_empty()

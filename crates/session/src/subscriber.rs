@@ -90,6 +90,11 @@ impl Subscriber {
         self.queue.as_ref().map_or(0, |queue| queue.bytes())
     }
 
+    /// Bytes of memory that its queue takes beside the publications.
+    pub fn kept_bytes(&self) -> usize {
+        self.queue.as_ref().map_or(0, |queue| queue.kept_bytes())
+    }
+
     /// The offset up to which everything stands before what waits for it; `None` if nothing does.
     pub fn queued_after(&self) -> Option<u64> {
         self.queue.as_ref().and_then(|queue| queue.position())

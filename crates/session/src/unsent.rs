@@ -39,12 +39,13 @@ impl Unsent {
         self.bytes.len() + self.body.as_ref().map_or(0, |(body, at)| body.as_bytes().len() - at)
     }
 
-    /// How many of them take memory.
-    pub fn own_len(&self) -> usize {
-        match self.body {
-            Some((Body::Static(_), _)) => self.bytes.len(),
-            _ => self.len(),
-        }
+    /// Bytes of memory that it takes: a body all of it until its last byte is written, unless it is part of the program.
+    pub fn kept_bytes(&self) -> usize {
+        let body = match &self.body {
+            Some((Body::Own(bytes), _)) => (**bytes).as_ref().len(),
+            Some((Body::Static(_), _)) | None => 0,
+        };
+        size_of::<Self>() + self.bytes.capacity() + body
     }
 
     /// How many of them are replies to what the peer has asked for, but for the body of an answer, behind which nothing is
@@ -197,11 +198,12 @@ mod tests {
     #[test]
     fn what_is_part_of_the_program_takes_no_memory() {
         let page: &'static [u8] = &[b'x'; MAX_WRITE_BYTES + 1];
-        for (body, own) in [(Body::Static(page), 4), (Body::Own(Box::new(page)), 4 + page.len())] {
+        for (body, own) in [(Body::Static(page), 0), (Body::Own(Box::new(page)), page.len())] {
             let mut unsent = Unsent::default();
             unsent.push(b"head");
+            let head = unsent.kept_bytes();
             unsent.push_body(body);
-            assert_eq!((unsent.len(), unsent.own_len()), (4 + page.len(), own));
+            assert_eq!((unsent.len(), unsent.kept_bytes() - head), (4 + page.len(), own));
         }
     }
 

@@ -82,6 +82,11 @@ impl Secure {
         self.tls.alpn_protocol() == Some(b"h2")
     }
 
+    /// Bytes of memory that it takes for what has come or left in part.
+    pub fn kept_bytes(&self) -> usize {
+        self.partial.capacity() + self.unsent.capacity()
+    }
+
     /// Whether the last read left something behind that no event will tell of.
     pub fn has_more(&self) -> bool {
         self.has_more

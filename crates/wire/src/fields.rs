@@ -13,6 +13,11 @@ pub struct FieldList {
 const FIELD_BYTES: usize = 32;
 
 impl FieldList {
+    /// Bytes of memory that it takes beside itself.
+    pub fn kept_bytes(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * size_of::<(u32, u32)>()
+    }
+
     /// Adds a field. All names and values together are at most 4 GiB; the limit of a head is far below.
     pub fn push(&mut self, name: &[u8], value: &[u8]) {
         self.bytes.extend_from_slice(name);

@@ -165,6 +165,12 @@ impl Connection {
         }
     }
 
+    /// Bytes of memory that it takes for heads, tables and the output.
+    pub fn kept_bytes(&self) -> usize {
+        let block = self.block.as_ref().map_or(0, |block| block.bytes.capacity());
+        block + self.output.capacity() + self.decoder.kept_bytes() + self.encoder.kept_bytes()
+    }
+
     /// Streams that are open.
     pub fn open_streams(&self) -> usize {
         self.streams.len()
@@ -188,6 +194,11 @@ impl Connection {
     /// Whether the peer's settings have come.
     pub fn has_settings(&self) -> bool {
         self.stage == Stage::Open
+    }
+
+    /// Whether a head has begun of which parts are still to come.
+    pub fn is_inside_head(&self) -> bool {
+        self.block.is_some()
     }
 
     /// Whether the peer has said that it goes away: it opens no more streams.

@@ -49,6 +49,11 @@ impl Encoder {
         }
     }
 
+    /// Bytes of memory that it takes beside itself.
+    pub fn kept_bytes(&self) -> usize {
+        self.table.kept_bytes()
+    }
+
     /// The size of the dynamic table in bytes, as the standard counts it (section 4.1).
     pub fn table_bytes(&self) -> u32 {
         self.table.size()

@@ -224,8 +224,7 @@ impl DynamicTable {
     }
 
     /// Memory held beyond the struct.
-    #[cfg(test)]
-    pub fn memory_bytes(&self) -> usize {
+    pub fn kept_bytes(&self) -> usize {
         self.bytes.capacity() + self.entries.capacity() * size_of::<Entry>()
     }
 

@@ -3,7 +3,6 @@
 use super::{Drain, EventLoop};
 use crate::connection::Stage;
 use crate::leaving::Leaving;
-use crate::queued::Queued;
 use crate::stage;
 use crate::stats::{add, shift};
 use crate::stream::Stream;
@@ -21,7 +20,7 @@ impl EventLoop {
     /// Ends a connection at once. It stays in its place until the end of the turn: whoever has its number may go on, to no
     /// effect.
     pub(super) fn close(&mut self, id: usize) {
-        if self.connections[id].is_gone() {
+        if self.connections[id].stage == Stage::Ended {
             return;
         }
         self.leave_group(id);
@@ -37,7 +36,6 @@ impl EventLoop {
             let _ = connection.stream.socket().map(|socket| socket.shutdown(Shutdown::Both));
         }
         if connection.has_queued() {
-            self.queued.change(connection.queued(), Queued::default(), &self.counters);
             shift(&self.counters.slow_subscribers, -1);
         }
         if let Some(transport) = connection.counted.take() {
@@ -49,6 +47,7 @@ impl EventLoop {
         connection.exchange.subscriber = Subscriber::default();
         connection.unsent = None;
         connection.carry = Vec::new();
+        self.settle(id);
         self.ended.push(id);
     }
 
@@ -82,11 +81,9 @@ impl EventLoop {
         connection.carry = Vec::new();
         if connection.has_queued() {
             // Nothing may follow our last bytes; who resumes gets it then.
-            let before = connection.queued();
             connection.exchange.subscriber.abandon_queue();
-            let after = connection.queued();
-            self.queued.change(before, after, &self.counters);
-            if after.bytes == 0 && !connection.stream.is_blocked() {
+            let has_unsent = connection.unsent.as_ref().is_some_and(|unsent| !unsent.is_empty());
+            if !has_unsent && !connection.stream.is_blocked() {
                 connection.unsent = None;
                 shift(&self.counters.slow_subscribers, -1);
             } else {
@@ -94,6 +91,8 @@ impl EventLoop {
                 connection.unsent.get_or_insert_default();
             }
         }
+        self.settle(id);
+        let connection = &self.connections[id];
         if !connection.has_queued() {
             self.shut_down(id);
         }

@@ -1,7 +1,7 @@
 //! From one turn's publications to every subscriber's socket.
 
 use super::EventLoop;
-use crate::connection::Connection;
+use crate::connection::{Connection, Stage};
 use crate::stats::shift;
 use crate::stream::Stream;
 use pushlab_engine::{MAX_SENDS, Outcome, Send};
@@ -115,9 +115,9 @@ impl EventLoop {
         self.groups[group].pending = pending;
     }
 
-    fn end_doomed(&mut self) {
+    pub(super) fn end_doomed(&mut self) {
         while let Some(id) = self.doomed.pop() {
-            // A socket that broke has no queue, nor has one whose queue did not fit.
+            // A socket that broke has no queue, nor has one that was abandoned.
             let is_slow = self.connections[id].has_queued();
             if is_slow { self.close_slow(id) } else { self.close(id) }
         }
@@ -185,7 +185,7 @@ impl EventLoop {
     /// The first publication that a connection has not seen, if it is to be written now; behind a queue it is queued.
     fn offer(&mut self, id: usize, pending: &[Arc<Publication>]) -> Option<usize> {
         let connection = &mut self.connections[id];
-        debug_assert!(connection.is_open(), "a connection at its end is in no group");
+        debug_assert!(connection.stage != Stage::Lingering, "a connection at its end is in no group");
         let first = connection.exchange.subscriber.offer(pending)?;
         if connection.has_queued() {
             self.queue(id, |connection, rules| {
@@ -223,6 +223,9 @@ impl EventLoop {
             return;
         };
         let connection = &mut self.connections[id];
+        if connection.is_gone() {
+            return;
+        }
         self.turn.bytes_sent += connection.stream.sent(n);
         if batch.start_of(first) + n == batch.bytes.len() && !connection.stream.is_blocked() {
             self.turn.sent += (pending.len() - first) as u64;

@@ -4,7 +4,6 @@ use super::ending::LINGER;
 use super::{EventLoop, HEAD_BYTES_PER_WORK};
 use crate::connection::Stage;
 use crate::http2::{Http2, Http2Stream, Shared};
-use crate::queued::Queued;
 use crate::stage;
 use crate::stats::{add, shift};
 use crate::stream::Stream;
@@ -74,6 +73,13 @@ impl EventLoop {
         self.head = head;
         // Answers to the peer's frames, and windows that it opened.
         shared.borrow_mut().list();
+        let is_partial = at < bytes.len() || shared.borrow().protocol.is_inside_head();
+        // A frame that has come whole proves that the peer gets on.
+        let since = shared.borrow().partial_since.filter(|_| at == 0).unwrap_or(self.wheel.now());
+        shared.borrow_mut().partial_since = is_partial.then_some(since);
+        if is_partial {
+            self.bring_deadline_forward(id, self.limits().head_timeout);
+        }
         at
     }
 
@@ -113,14 +119,14 @@ impl EventLoop {
         let waits = connection.waits(&self.shared.config.limits) || connection.is_behind;
         let Stream::Http2(stream) = &mut connection.stream else { return };
         stream.has_peer_ended |= is_end;
-        connection.last_read = now;
-        connection.exchange.heard();
         if stream.has_more() || waits {
             stream.keep(bytes);
             connection.has_unread = true;
             connection.has_ended |= is_end;
-            return;
+            return self.settle(id);
         }
+        connection.last_read = now;
+        connection.exchange.heard();
         if !bytes.is_empty() {
             let size = bytes.len();
             self.take_in(id, bytes);
@@ -168,8 +174,6 @@ impl EventLoop {
     /// A connection that speaks HTTP/2 has ended, and with it its streams.
     pub(super) fn forget_http2(&mut self, shared: &Shared) {
         self.close_streams(shared);
-        let queued = mem::take(&mut shared.borrow_mut().queued);
-        self.queued.change(Queued { bytes: queued, own: queued }, Queued::default(), &self.counters);
         shift(&self.counters.http2, -1);
     }
 
@@ -255,17 +259,11 @@ impl EventLoop {
             return;
         }
         let left = shared.borrow().protocol.output().len();
-        let of = |bytes| Queued { bytes, own: bytes };
-        let before = shared.borrow().queued;
-        if !self.queued.has_room(of(before), of(left)) {
-            add(&self.counters.closed_slow, 1);
-            return self.close(id);
-        }
-        shared.borrow_mut().queued = left;
-        self.queued.change(of(before), of(left), &self.counters);
+        let before = mem::replace(&mut shared.borrow_mut().queued, left);
+        self.settle(id);
         if before == 0 && left > 0 {
             self.connections[id].last_progress = self.wheel.now();
-            self.set_deadline(id, self.limits().write_timeout);
+            self.bring_deadline_forward(id, self.limits().write_timeout);
         }
     }
 
@@ -281,16 +279,19 @@ impl EventLoop {
             (protocol.has_settings(), protocol.open_streams())
         };
         let idle = since(connection.last_read.max(connection.last_progress));
+        let partial_since = shared.borrow().partial_since;
+        let is_late = partial_since.is_some_and(|at| since(at) >= limits.head_timeout);
         let is_idle = streams == 0 && (idle >= limits.idle_timeout || !has_settings);
         let next = if is_blocked { limits.write_timeout.min(limits.idle_timeout) } else { limits.idle_timeout };
+        let next = if partial_since.is_some() { next.min(limits.head_timeout) } else { next };
         match connection.stage {
-            Stage::Ended => {}
+            Stage::Abandoned | Stage::Ended => {}
             Stage::Lingering => self.close(id),
             Stage::Open if is_stuck => {
                 add(&self.counters.closed_timeout, 1);
                 self.close(id);
             }
-            Stage::Open if is_idle => {
+            Stage::Open if is_idle || is_late => {
                 add(&self.counters.closed_timeout, 1);
                 let code = if has_settings { Code::NoError } else { Code::SettingsTimeout };
                 shared.borrow_mut().protocol.go_away(code, false);

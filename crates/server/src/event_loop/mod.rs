@@ -11,6 +11,7 @@ mod http2;
 mod leaving;
 mod membership;
 mod reading;
+mod shedding;
 mod timers;
 mod writing;
 
@@ -22,14 +23,13 @@ use crate::inbox::{Arrivals, Inbox};
 use crate::leaving::{LEAVING_INTERVAL, Leaving};
 use crate::pool::{Call, Caller};
 use crate::presence::{Attendance, Presence};
-use crate::queued::QueuedTotal;
 use crate::stage::{SharedStage, Stage};
 use crate::stats::{Counters, add};
 use crate::wheel::{TICK, Wheel};
 use mio::net::TcpListener;
 use mio::{Events, Poll, Token};
 use pushlab_engine::{Engine, Io, Send};
-use pushlab_log::{Publication, Ticket};
+use pushlab_log::{Account, Publication, Ticket};
 use pushlab_os::clock;
 use pushlab_session::batch::Batch;
 use pushlab_session::effect::Output;
@@ -75,6 +75,8 @@ pub struct Shared {
     pub presence: Option<Arc<Presence>>,
     pub config: Config,
     pub distributor: Arc<Distributor>,
+    /// All that peers make the server keep.
+    pub account: Arc<Account>,
     pub rules: Rules,
     pub tls: Option<Tls>,
     pub counters: Vec<Arc<Counters>>,
@@ -85,6 +87,11 @@ pub struct Shared {
 }
 
 impl Shared {
+    /// The counters of the event loops.
+    pub fn loop_counters(&self) -> impl Iterator<Item = &Counters> {
+        self.counters.iter().take(self.distributor.loops()).map(|counters| &**counters)
+    }
+
     /// Over how long clients come back: one window for all event loops, whichever stops first.
     pub fn return_window(&self) -> Duration {
         *self.return_window.get_or_init(|| {
@@ -139,8 +146,9 @@ pub struct EventLoop {
     /// Made when it is first needed.
     sends: Vec<Send>,
     queue_rules: QueueRules,
-    queued: QueuedTotal,
-    /// Connections that broke while others were being written to.
+    /// Since when more is kept than may be, and another event loop is waited for.
+    over_since: Option<Instant>,
+    /// Connections that broke, or were abandoned, while others were being written to.
     doomed: Vec<usize>,
     /// Connections that have ended in this turn.
     ended: Vec<usize>,
@@ -235,7 +243,7 @@ impl EventLoop {
             kept: Kept::default(),
             sends: Vec::new(),
             queue_rules: config.queue_rules(),
-            queued: QueuedTotal::new(&config.limits, config.cores),
+            over_since: None,
             doomed: Vec::new(),
             ended: Vec::new(),
             turn: Turn::default(),
@@ -305,6 +313,7 @@ impl EventLoop {
                         let (id, generation) = (token.0 & u32::MAX as usize, (token.0 >> 32) as u32);
                         if self.connections.get(id).is_some_and(|c| c.generation == generation) {
                             self.on_event(id, event);
+                            self.keep_to_limit();
                         }
                     }
                 }
@@ -317,6 +326,7 @@ impl EventLoop {
             // Asked before the inbox is read: what was published before the stop is delivered before the end.
             let stage = self.shared.stage.current();
             self.fan_out();
+            self.keep_to_limit();
             self.follow(stage)?;
             self.send_outputs();
             self.finish_turn();

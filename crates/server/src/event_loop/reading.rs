@@ -129,7 +129,7 @@ impl EventLoop {
         }
         if carry.is_empty() {
             self.connections[id].is_behind = false;
-            return;
+            return self.settle(id);
         }
         let max = self.limits().max_head_bytes.max(self.limits().max_message_bytes);
         let connection = &mut self.connections[id];
@@ -142,6 +142,7 @@ impl EventLoop {
             if connection.carry.len() > max + READ_BUFFER_BYTES {
                 self.close(id);
             }
+            self.settle(id);
         }
     }
 

@@ -16,6 +16,13 @@ impl EventLoop {
         self.wheel.insert(at, id);
     }
 
+    /// Looks at a connection after a time, unless it is to be looked at sooner: its token may expire before that.
+    pub(super) fn bring_deadline_forward(&mut self, id: usize, delay: Duration) {
+        if self.wheel.after(delay) < self.connections[id].deadline {
+            self.set_deadline(id, delay);
+        }
+    }
+
     pub(super) fn on_timers(&mut self) {
         if self.accept_again.is_some_and(|at| at <= self.now) {
             self.accept();
@@ -57,12 +64,12 @@ impl EventLoop {
             return self.close(id);
         }
         match connection.stage {
-            Stage::Open if connection.exchange.is_answering() && connection.taken_by <= now => {
-                add(&self.counters.closed_timeout, 1);
-                self.close(id);
-            }
             Stage::Open if connection.exchange.is_answering() => {
-                let left = TICK * (connection.taken_by - now);
+                let left = limits.take_timeout.saturating_sub(TICK * now.saturating_sub(connection.last_read));
+                if left.is_zero() {
+                    add(&self.counters.closed_timeout, 1);
+                    return self.close(id);
+                }
                 self.set_deadline(id, limits.write_timeout.min(left));
             }
             Stage::Open => {
@@ -71,8 +78,8 @@ impl EventLoop {
                 let silence = Silence {
                     has_queued: connection.has_queued(),
                     has_partial: !connection.carry.is_empty(),
-                    is_long: now.saturating_sub(last_sign) >= ticks(limits.heartbeat).saturating_mul(2)
-                        && !connection.is_held_back(limits),
+                    is_held_back: connection.is_held_back(limits),
+                    is_long: now.saturating_sub(last_sign) >= ticks(limits.heartbeat).saturating_mul(2),
                 };
                 let effect = self.step(id, |exchange, cx| exchange.expire(silence, cx));
                 self.act(id, effect);
@@ -80,7 +87,7 @@ impl EventLoop {
             }
             Stage::Lingering if is_taking(LINGER) => self.set_deadline(id, LINGER),
             Stage::Lingering => self.close(id),
-            Stage::Ended => {}
+            Stage::Abandoned | Stage::Ended => {}
         }
     }
 
@@ -92,9 +99,7 @@ impl EventLoop {
         if connection.is_open() && connection.has_queued() {
             let idle = TICK * now.saturating_sub(connection.last_progress);
             let left = self.limits().write_timeout.saturating_sub(idle);
-            if self.wheel.after(left) < connection.deadline {
-                self.set_deadline(id, left);
-            }
+            self.bring_deadline_forward(id, left);
         }
     }
 }

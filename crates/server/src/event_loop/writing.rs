@@ -3,7 +3,6 @@
 use super::EventLoop;
 use crate::config::Limits;
 use crate::connection::{Connection, Stage};
-use crate::queued::Queued;
 use crate::stats::{add, shift};
 use pushlab_session::framing::Framing;
 use pushlab_session::queue::{QueueRules, Verdict};
@@ -49,19 +48,21 @@ impl EventLoop {
     }
 
     /// Queues something for a connection, as `with` does, and says whether the connection may stay. The caller ends one
-    /// that may not: with a farewell behind what it has queued, or at once where that did not fit the limit of all queues
-    /// and is gone.
+    /// that may not: with a farewell behind what it has queued, if that is still there.
     #[must_use]
     pub(super) fn enqueue(&mut self, id: usize, with: impl FnOnce(&mut Connection, &QueueRules) -> Verdict) -> bool {
         let connection = &mut self.connections[id];
-        let (was_slow, before) = (connection.has_queued(), connection.queued());
+        if connection.is_gone() {
+            return false;
+        }
+        let was_slow = connection.has_queued();
         let verdict = with(connection, &self.queue_rules);
         if !was_slow {
             shift(&self.counters.slow_subscribers, 1);
             connection.last_progress = self.wheel.now();
-            self.set_deadline(id, self.limits().write_timeout);
+            self.bring_deadline_forward(id, self.limits().write_timeout);
         }
-        if !self.recount(id, before) {
+        if !self.find_room(id) {
             return false;
         }
         match verdict {
@@ -69,22 +70,6 @@ impl EventLoop {
             Verdict::TooSlow => add(&self.counters.closed_slow, 1),
         }
         matches!(verdict, Verdict::Stays { .. })
-    }
-
-    /// Accounts for what a slow connection has queued, where the limit of all queues has room for it. Says `false`
-    /// otherwise: all it had queued is gone, and it is to be closed.
-    #[must_use]
-    fn recount(&mut self, id: usize, before: Queued) -> bool {
-        let connection = &mut self.connections[id];
-        let has_room = self.queued.has_room(before, connection.queued());
-        if !has_room {
-            connection.unsent = None;
-            connection.exchange.subscriber.abandon_queue();
-            shift(&self.counters.slow_subscribers, -1);
-            add(&self.counters.closed_slow, 1);
-        }
-        self.queued.change(before, connection.queued(), &self.counters);
-        has_room
     }
 
     /// Ends a subscriber that is too slow.
@@ -96,13 +81,20 @@ impl EventLoop {
     /// An answer is on its way that the peer has not taken: it has some time for that.
     pub(super) fn begin_taking(&mut self, id: usize) {
         let Limits { write_timeout, take_timeout, .. } = *self.limits();
-        self.connections[id].taken_by = self.wheel.after(take_timeout);
+        self.connections[id].last_read = self.wheel.now();
         self.set_deadline(id, write_timeout.min(take_timeout));
     }
 
     pub(super) fn flush(&mut self, id: usize) {
         if let Some(shared) = &self.connections[id].http2 {
             return shared.borrow_mut().list();
+        }
+        // A slow reader gets nothing more of what its token does not allow any longer.
+        if self.shared.rules.gate.access.is_some()
+            && self.connections[id].is_open()
+            && let Some(effect) = self.step(id, |exchange, cx| exchange.mind_token(cx))
+        {
+            self.act(id, effect);
         }
         if !self.write_queued(id) {
             return;
@@ -113,7 +105,7 @@ impl EventLoop {
                 let effect = self.step(id, |exchange, cx| exchange.flushed(cx));
                 self.act(id, effect);
             }
-            Stage::Ended => {}
+            Stage::Abandoned | Stage::Ended => {}
         }
     }
 
@@ -131,14 +123,12 @@ impl EventLoop {
             }
             return false;
         }
-        let before = connection.queued();
         let was_held_back = connection.is_held_back(&self.shared.config.limits);
         let framing = connection.exchange.framing_out();
         let splits = self.shared.config.splits_events;
         let Connection { stream, unsent, exchange, .. } = &mut *connection;
         let result = exchange.subscriber.flush(stream, unsent, framing, self.epoch, splits, &mut self.out);
-        let may_stay = self.recount(id, before);
-        let Some(flushed) = result.ok().filter(|_| may_stay) else {
+        let Ok(flushed) = result else {
             self.close(id);
             return false;
         };
@@ -156,6 +146,7 @@ impl EventLoop {
             connection.exchange.subscriber.abandon_queue();
             shift(&self.counters.slow_subscribers, -1);
         }
+        self.settle(id);
         // No event tells of what came while nothing was read.
         if was_held_back && !self.connections[id].waits(self.limits()) {
             self.go_on_with_unread(id);

@@ -149,7 +149,7 @@ impl Exchange {
     }
 
     /// Says that the token expires or has expired, if that is due; gives what follows.
-    pub(super) fn mind_token(&mut self, cx: &mut Context<'_>) -> Option<Effect> {
+    pub fn mind_token(&mut self, cx: &mut Context<'_>) -> Option<Effect> {
         let access = cx.rules.gate.access.as_ref()?;
         let lasts = matches!(self.state, State::WebSocket { .. } | State::Stream(_));
         let standing = self.standing.as_mut().filter(|_| lasts)?;

@@ -16,7 +16,6 @@ use pushlab_wire::http::{
 };
 use pushlab_wire::native::{is_json, single_line};
 use pushlab_wire::transport::Transport;
-use pushlab_wire::websocket::Decoder;
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -243,7 +242,8 @@ impl Exchange {
                 encode_websocket(cx.output.head_out(self.is_http2), accept.as_deref(), agreed, own);
                 let sends_compressed = extension.is_some_and(|agreed| agreed.takes_whole_window);
                 let takes_compressed = extension.is_some();
-                self.state = State::WebSocket { decoder: Decoder::default(), mode, takes_compressed, sends_compressed };
+                let (decoder, partial_since_s) = Default::default();
+                self.state = State::WebSocket { decoder, mode, partial_since_s, takes_compressed, sends_compressed };
                 let is_polling = mode == Mode::Poll;
                 let transport = if is_polling { Transport::WebSocketPolling } else { Transport::WebSocket };
                 self.open(transport, cx.rules.heartbeat, is_told, &refused, cx);

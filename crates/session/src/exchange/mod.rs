@@ -22,6 +22,7 @@ use crate::subscriber::Subscriber;
 use pushlab_wire::cursor::Cursor;
 use pushlab_wire::http::Version;
 use pushlab_wire::websocket::Decoder;
+use std::num::NonZeroU32;
 
 pub use answering::UNCONFIRMED;
 pub use time::Silence;
@@ -67,6 +68,9 @@ enum State {
     WebSocket {
         decoder: Decoder,
         mode: Mode,
+        /// Since when a message has been coming of which the end is missing, in seconds of
+        /// [`Time`](crate::effect::Time), from 1.
+        partial_since_s: Option<NonZeroU32>,
         /// Messages that come may be compressed.
         takes_compressed: bool,
         /// Messages that go may be compressed.
@@ -149,6 +153,16 @@ impl Exchange {
         self.waiting = None;
         self.standing = None;
         self.subscriber.is_catching_up = false;
+    }
+
+    /// Bytes of memory that it keeps of what has come in part, and of what waits for its subscriber beside publications.
+    pub fn kept_bytes(&self) -> usize {
+        let partial = match &self.state {
+            State::Http(Some(request)) => request.kept_bytes(),
+            State::WebSocket { decoder, .. } => decoder.kept_bytes(),
+            _ => 0,
+        };
+        partial + self.subscriber.kept_bytes()
     }
 
     /// Whether the next bytes must wait for the answer to those before. Nothing is read then, not even the end: a peer

@@ -4,6 +4,7 @@ use super::{Exchange, State, Waiting};
 use crate::effect::{Context, Effect};
 use crate::framing::{Framing, reconnect_frame};
 use pushlab_wire::codes::{CloseCode, ErrorCode};
+use std::num::NonZeroU32;
 
 /// The least that an event source is told to wait: it keeps to that when it is cut off later, too, from a server that may
 /// be away, and asks without a backoff.
@@ -16,6 +17,8 @@ pub struct Silence {
     pub has_queued: bool,
     /// Part of a request has come.
     pub has_partial: bool,
+    /// Nothing is read from the peer before it has taken what it asked for.
+    pub is_held_back: bool,
     /// Nothing has come from the peer, nor was taken by it, for two heartbeats.
     pub is_long: bool,
 }
@@ -38,8 +41,12 @@ impl Exchange {
                 self.not_settled(cx)
             }
             (None, State::HeldPoll) => self.release(cx),
+            (None, State::WebSocket { .. }) if !silence.is_held_back && self.is_message_late(cx) => {
+                cx.output.counts.timeouts += 1;
+                Self::close(CloseCode::IdleTimeout, "a message did not arrive whole in time", cx)
+            }
             // Who was never asked cannot have failed to answer: this process may have been halted meanwhile.
-            (None, State::WebSocket { .. }) if self.is_pinged && silence.is_long => {
+            (None, State::WebSocket { .. }) if self.is_pinged && silence.is_long && !silence.is_held_back => {
                 cx.output.counts.timeouts += 1;
                 Self::close(CloseCode::IdleTimeout, "no answer to two pings", cx)
             }
@@ -64,6 +71,21 @@ impl Exchange {
             }
             (None, State::Answering | State::Over) => Effect::Cut,
         }
+    }
+
+    /// Notes whether a part of a message has come and its end has not.
+    pub(super) fn note_partial(&mut self, is_partial: bool, cx: &Context<'_>) {
+        let now = || NonZeroU32::MIN.saturating_add(seconds(cx.time.ns));
+        if let State::WebSocket { partial_since_s: since, .. } = &mut self.state {
+            *since = is_partial.then(|| since.unwrap_or_else(now));
+        }
+    }
+
+    /// Whether a message has been coming for as long as a request may, looked at with each heartbeat.
+    fn is_message_late(&self, cx: &Context<'_>) -> bool {
+        let State::WebSocket { partial_since_s: Some(since), .. } = self.state else { return false };
+        let age_s = u64::from(seconds(cx.time.ns)).saturating_sub(u64::from(since.get()) - 1);
+        age_s >= cx.rules.head_timeout.as_secs().max(1)
     }
 
     /// Says that the server lives. What is queued proves that as well; a heartbeat behind it would only add to it.
@@ -141,6 +163,11 @@ impl Exchange {
             _ => Effect::Cut,
         }
     }
+}
+
+/// Whole seconds.
+fn seconds(ns: u64) -> u32 {
+    u32::try_from(ns / 1_000_000_000).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -24,9 +24,11 @@ impl Exchange {
         let config = cx.rules.of_frames(mode, *takes_compressed);
         // The decoder leaves its place for the time of one frame, which may borrow from it.
         let mut taken = std::mem::take(decoder);
+        let mut is_partial = true;
         let (used, effect) = match taken.decode(bytes, &config) {
             Ok(Decoded::Incomplete { .. }) => (0, Effect::Nothing),
             Ok(Decoded::Frame { consumed, event }) => {
+                is_partial = event.is_none();
                 (consumed, event.map_or(Effect::Nothing, |event| self.on_frame(event, mode, cx)))
             }
             Err(error) => {
@@ -34,6 +36,9 @@ impl Exchange {
                 return (all, Self::close(error.close_code(), &error.to_string(), cx));
             }
         };
+        // A control frame may stand between two parts of a message.
+        is_partial |= taken.is_inside_message();
+        self.note_partial(is_partial, cx);
         if let State::WebSocket { decoder, .. } = &mut self.state {
             *decoder = taken;
         }

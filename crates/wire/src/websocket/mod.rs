@@ -209,6 +209,11 @@ impl Decoder {
         Ok(Decoded::Frame { consumed, event })
     }
 
+    /// Bytes of memory that it takes beside itself.
+    pub fn kept_bytes(&self) -> usize {
+        self.message.as_ref().map_or(0, |message| size_of::<Fragments>() + message.payload.capacity())
+    }
+
     /// Whether a fragmented message has begun and not ended.
     pub fn is_inside_message(&self) -> bool {
         self.message.as_ref().is_some_and(|m| !m.finished)

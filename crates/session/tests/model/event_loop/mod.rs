@@ -321,8 +321,8 @@ impl EventLoop {
                 let silence = Silence {
                     has_queued,
                     has_partial: !connection.carry.is_empty(),
-                    is_long: now.saturating_sub(last_sign) >= 2 * nanoseconds(heartbeat)
-                        && !connection.is_held_back(max_unread),
+                    is_held_back: connection.is_held_back(max_unread),
+                    is_long: now.saturating_sub(last_sign) >= 2 * nanoseconds(heartbeat),
                 };
                 let effect = self.step(id, |exchange, cx| exchange.expire(silence, cx));
                 self.act(id, effect);

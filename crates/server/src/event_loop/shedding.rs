@@ -1,0 +1,118 @@
+//! What peers make the server keep, counted, and who goes when it is too much for all of them together.
+
+use super::EventLoop;
+use crate::connection::Stage;
+use crate::stats::{add, shift};
+use crate::wheel::TICK;
+use std::sync::atomic::Ordering;
+
+/// Where room has to be made, the limit's fraction more is made: so it is not looked for again at once.
+const SLACK: usize = 16;
+
+impl EventLoop {
+    /// Counts what a connection has, where that is not what it had when it was counted last.
+    pub(super) fn settle(&mut self, id: usize) {
+        let connection = &mut self.connections[id];
+        let now = connection.holds();
+        let before = std::mem::replace(&mut connection.counted_bytes, now);
+        if now == before {
+            return;
+        }
+        shift(&self.counters.queued_bytes, i64::from(now.queued) - i64::from(before.queued));
+        self.shared.account.change(before.kept as usize, now.kept as usize);
+        let weight = connection.weight() as u64;
+        if weight > self.counters.heaviest.load(Ordering::Relaxed) {
+            self.counters.heaviest.store(weight, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts what a connection has got, where there is room for it, or has been made. Says `false` where room was made by
+    /// letting go of what is kept for this one.
+    pub(super) fn find_room(&mut self, id: usize) -> bool {
+        let connection = &self.connections[id];
+        let more = connection.holds().kept.saturating_sub(connection.counted_bytes.kept);
+        self.make_room(Some((id, more as usize)));
+        self.settle(id);
+        !self.connections[id].is_gone()
+    }
+
+    /// Makes room where more is kept than may be, and ends those for whom most was. Not while a list of members is walked.
+    pub(super) fn keep_to_limit(&mut self) {
+        self.make_room(None);
+        self.end_doomed();
+    }
+
+    /// Makes room where there is none, also for what a connection has got and is not counted: those go for whom most is kept,
+    /// until what is left fits. Their queues are gone then; their connections are among the doomed.
+    #[inline]
+    fn make_room(&mut self, coming: Option<(usize, usize)>) {
+        let kept = self.shared.account.beside_history() + coming.map_or(0, |(_, more)| more);
+        if kept > self.limits().max_queued_total_bytes {
+            self.shed(coming);
+        }
+    }
+
+    #[cold]
+    fn shed(&mut self, mut coming: Option<(usize, usize)>) {
+        let mut heavy: Vec<(usize, usize)> = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| !connection.is_gone())
+            .map(|(id, connection)| (connection.weight(), id))
+            .filter(|(weight, _)| *weight > 0)
+            .collect();
+        heavy.sort_unstable();
+        let heaviest = heavy.last().map_or(0, |(weight, _)| *weight as u64);
+        self.counters.heaviest.store(heaviest, Ordering::Relaxed);
+        if self.leaves_it_to_others(heaviest) {
+            return;
+        }
+        let max = self.limits().max_queued_total_bytes;
+        let enough = max - max / SLACK;
+        // What goes with their connections.
+        let mut rest = 0;
+        while let Some((_, id)) = heavy.pop() {
+            let more = coming.map_or(0, |(_, more)| more);
+            if self.shared.account.beside_history() + more <= enough + rest {
+                break;
+            }
+            self.abandon(id);
+            rest += self.connections[id].counted_bytes.kept as usize;
+            coming = coming.filter(|(coming, _)| *coming != id);
+            add(&self.counters.closed_slow, 1);
+        }
+    }
+
+    /// Whether another event loop has a connection for which much more is kept: it is woken, and has a tick to let go of that.
+    fn leaves_it_to_others(&mut self, heaviest: u64) -> bool {
+        let weights = self.shared.loop_counters().map(|counters| counters.heaviest.load(Ordering::Relaxed));
+        let heavier = weights.enumerate().find(|(index, weight)| *index != self.index && weight / 2 > heaviest);
+        let Some((index, _)) = heavier else {
+            self.over_since = None;
+            return false;
+        };
+        let since = *self.over_since.get_or_insert(self.now);
+        if self.now.saturating_duration_since(since) > TICK {
+            self.over_since = None;
+            return false;
+        }
+        self.shared.distributor.wake(index);
+        true
+    }
+
+    /// Lets go of what is queued for a connection. It can only be closed: what it was sent may end in the middle of a frame.
+    fn abandon(&mut self, id: usize) {
+        let connection = &mut self.connections[id];
+        if connection.has_queued() {
+            shift(&self.counters.slow_subscribers, -1);
+        }
+        connection.stage = Stage::Abandoned;
+        connection.unsent = None;
+        connection.carry = Vec::new();
+        // Nothing is offered to it any more. Where it is a member it leaves by what it is.
+        connection.exchange.subscriber.abandon_queue();
+        connection.exchange.subscriber.seen = u64::MAX;
+        self.settle(id);
+        self.doomed.push(id);
+    }
+}
