@@ -408,7 +408,11 @@ mod tests {
             drop(publication);
             assert!(log.history_size().1 <= 5_000, "it was larger than it is when it came");
         }
-        assert_eq!(log.read(&channels(&["a"]), cursor(0), usize::MAX).messages.len(), 4, "the last of them grew behind that");
+        assert_eq!(
+            log.read(&channels(&["a"]), cursor(0), usize::MAX).messages.len(),
+            4,
+            "the last of them grew behind that"
+        );
     }
 
     #[test]

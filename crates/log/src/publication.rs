@@ -4,6 +4,7 @@ use crate::account::Account;
 use pushlab_wire::channel::Channel;
 use pushlab_wire::cursor::Cursor;
 use pushlab_wire::native::MessageText;
+use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering::AcqRel};
 use std::sync::{Arc, OnceLock};
 
@@ -11,7 +12,6 @@ use std::sync::{Arc, OnceLock};
 const IN_HISTORY: usize = 1;
 
 /// One message of one channel, encoded once and shared by history and every queue.
-#[derive(Debug)]
 pub struct Publication {
     /// Position in the log, from 1.
     pub offset: u64,
@@ -115,6 +115,14 @@ impl Publication {
     pub(crate) fn own_bytes(&self) -> usize {
         // Behind the `Arc` are its two counts; in history's `order` an entry stands for it.
         self.text.as_bytes().len() + size_of::<Self>() + 2 * size_of::<usize>() + size_of::<(u64, u32)>()
+    }
+}
+
+/// What was published, not who keeps it.
+impl fmt::Debug for Publication {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { offset, channel, text, published_at_ns, .. } = self;
+        write!(f, "{offset} {channel:?} {text:?} {published_at_ns} ns")
     }
 }
 

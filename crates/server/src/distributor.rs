@@ -61,7 +61,8 @@ impl Distributor {
     ) -> Arc<Self> {
         let epoch = log.head().epoch;
         let order = Mutex::new(Order { log, asked: HashMap::new(), predecessor: None });
-        let distributor = Arc::new(Self { epoch, account, limits, answer_timeout, marks_receipts, inboxes, order, start });
+        let distributor =
+            Arc::new(Self { epoch, account, limits, answer_timeout, marks_receipts, inboxes, order, start });
         lock(&distributor.order).log.attach(distributor.notify());
         distributor
     }
@@ -330,7 +331,18 @@ mod tests {
         let waker = || Waker::new(Poll::new().unwrap().registry(), Token(0)).unwrap();
         let inboxes: Vec<_> = (0..loops).map(|_| Arc::new(Inbox::new(waker()))).collect();
         let log = MemoryLog::new(Epoch::from_number(1), pushlab_log::Limits::default());
-        (Distributor::new(Box::new(log), Arc::default(), limits, Duration::ZERO, false, inboxes.clone(), Instant::now()), inboxes)
+        (
+            Distributor::new(
+                Box::new(log),
+                Arc::default(),
+                limits,
+                Duration::ZERO,
+                false,
+                inboxes.clone(),
+                Instant::now(),
+            ),
+            inboxes,
+        )
     }
 
     fn drained(inbox: &Inbox) -> usize {

@@ -37,7 +37,15 @@ impl Http2 {
     /// A connection on which nothing has come.
     pub fn new(limits: Limits, peer: Option<SocketAddr>, id: usize, unsent: Unsent) -> Shared {
         let protocol = Connection::new(Role::Server, limits);
-        let http2 = Rc::new(RefCell::new(Self { protocol, peer, id, unsent, is_listed: false, queued: 0, partial_since: None }));
+        let http2 = Rc::new(RefCell::new(Self {
+            protocol,
+            peer,
+            id,
+            unsent,
+            is_listed: false,
+            queued: 0,
+            partial_since: None,
+        }));
         http2.borrow_mut().list();
         http2
     }

@@ -163,8 +163,15 @@ mod tests {
             let presence = Arc::new(Presence::new(access.clone()));
             let log = MemoryLog::new(Epoch::from_number(1), pushlab_log::Limits::default());
             let limits = InboxLimits { max_messages: 10_000, max_bytes: usize::MAX };
-            let distributor =
-                Distributor::new(Box::new(log), Arc::default(), limits, Duration::ZERO, false, Vec::new(), std::time::Instant::now());
+            let distributor = Distributor::new(
+                Box::new(log),
+                Arc::default(),
+                limits,
+                Duration::ZERO,
+                false,
+                Vec::new(),
+                std::time::Instant::now(),
+            );
             Self { access, attendance: Attendance::new(presence.clone()), presence, distributor, seen: 0 }
         }
 

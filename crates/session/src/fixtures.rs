@@ -18,7 +18,8 @@ pub fn publications(count: u64) -> Vec<Arc<Publication>> {
     (0..count).map(|i| log.append("a", &"1".repeat(1 + i as usize), None, 0).unwrap()).collect()
 }
 
-pub const NOTHING_HEARD: Silence = Silence { has_queued: false, has_partial: false, is_held_back: false, is_long: true };
+pub const NOTHING_HEARD: Silence =
+    Silence { has_queued: false, has_partial: false, is_held_back: false, is_long: true };
 
 /// An exchange, and the world as it sees it.
 pub struct Server {

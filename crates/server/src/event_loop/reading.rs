@@ -7,6 +7,9 @@ use crate::stream::Stream;
 use mio::event::Event;
 use std::io;
 
+/// A connection's bytes that are not used yet may take so much more memory than they are.
+const MAX_SPARE_BYTES: usize = 16 * 1024;
+
 impl EventLoop {
     pub(super) fn on_event(&mut self, id: usize, event: &Event) {
         if event.is_writable() {
@@ -91,6 +94,8 @@ impl EventLoop {
             Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => self.on_end(id),
             Err(_) => self.close(id),
         }
+        // With TLS, what came may be a part of a record.
+        self.settle(id);
         self.read_buffer = buffer;
     }
 
@@ -126,6 +131,9 @@ impl EventLoop {
             carry.extend_from_slice(fresh);
             let used = self.process(id, &mut carry);
             carry.drain(..used);
+            if carry.capacity() - carry.len() > MAX_SPARE_BYTES {
+                carry.shrink_to_fit();
+            }
         }
         if carry.is_empty() {
             self.connections[id].is_behind = false;

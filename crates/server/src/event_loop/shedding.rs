@@ -49,6 +49,8 @@ impl EventLoop {
         let kept = self.shared.account.beside_history() + coming.map_or(0, |(_, more)| more);
         if kept > self.limits().max_queued_total_bytes {
             self.shed(coming);
+        } else {
+            self.over_since = None;
         }
     }
 
@@ -87,13 +89,9 @@ impl EventLoop {
     fn leaves_it_to_others(&mut self, heaviest: u64) -> bool {
         let weights = self.shared.loop_counters().map(|counters| counters.heaviest.load(Ordering::Relaxed));
         let heavier = weights.enumerate().find(|(index, weight)| *index != self.index && weight / 2 > heaviest);
-        let Some((index, _)) = heavier else {
-            self.over_since = None;
-            return false;
-        };
+        let Some((index, _)) = heavier else { return false };
         let since = *self.over_since.get_or_insert(self.now);
         if self.now.saturating_duration_since(since) > TICK {
-            self.over_since = None;
             return false;
         }
         self.shared.distributor.wake(index);

@@ -77,6 +77,7 @@ fn history(rng: &mut Rng) -> (pushlab_log::Limits, bool) {
         max_channel_bytes: one_of(rng, [2000, 400_000]),
         max_bytes: one_of(rng, [10_000, 1_000_000]),
         max_age: Duration::from_secs(one_of(rng, [3, 20, 1000])),
+        ..pushlab_log::Limits::default()
     };
     (limits, rng.u32(..4) == 0)
 }
