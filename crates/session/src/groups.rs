@@ -98,6 +98,18 @@ struct Entry {
     nth: u32,
 }
 
+impl Group {
+    /// Bytes of memory that its set of channels takes, beside the channels themselves.
+    fn kept_bytes(&self) -> usize {
+        2 * self.set.as_str().len() + self.channels.len() * (size_of::<Channel>() + size_of::<u32>())
+    }
+}
+
+/// Bytes of memory that a channel takes with its first group: its text, its place in the map, the least list.
+fn kept_bytes(channel: &Channel) -> usize {
+    channel.as_str().len() + size_of::<(Channel, Vec<Entry>)>() + 4 * size_of::<Entry>() + 2 * size_of::<usize>()
+}
+
 /// All groups of an event loop. *Invariant*: the work of a call grows with the channels of one group, never with the
 /// number of groups.
 #[derive(Default)]
@@ -110,6 +122,7 @@ pub struct Groups {
     unused: VecDeque<usize>,
     /// Channels of those.
     unused_channels: usize,
+    kept_bytes: usize,
 }
 
 impl Groups {
@@ -137,6 +150,18 @@ impl Groups {
         id as u32
     }
 
+    /// Bytes of memory that channels and sets of channels take to which connections refer.
+    pub fn kept_bytes(&self) -> usize {
+        self.kept_bytes
+    }
+
+    /// About how many of those go with a connection that refers to a group: none if others do too.
+    pub fn kept_for_one(&self, group: u32) -> usize {
+        let Some(group) = self.groups.get(group as usize).filter(|group| group.references == 1) else { return 0 };
+        let is_own = |channel: &&Channel| self.by_channel.get(*channel).is_some_and(|entries| entries.len() == 1);
+        group.kept_bytes() + group.channels.iter().filter(is_own).map(kept_bytes).sum::<usize>()
+    }
+
     /// The channels of a group.
     pub fn channels(&self, group: u32) -> &[Channel] {
         if group == NO_GROUP { &[] } else { &self.groups[group as usize].channels }
@@ -149,11 +174,15 @@ impl Groups {
         if group.references > 1 {
             return;
         }
+        self.kept_bytes += group.kept_bytes();
         for (nth, channel) in group.channels.iter().enumerate() {
             let entry = Entry { group: id as u32, nth: nth as u32 };
             let entries = match self.by_channel.get_mut(channel) {
                 Some(entries) => entries,
-                None => self.by_channel.entry(channel.clone()).or_default(),
+                None => {
+                    self.kept_bytes += kept_bytes(channel);
+                    self.by_channel.entry(channel.clone()).or_default()
+                }
             };
             group.places[nth] = entries.len() as u32;
             entries.push(entry);
@@ -167,6 +196,7 @@ impl Groups {
         if group.references > 0 {
             return;
         }
+        self.kept_bytes -= group.kept_bytes();
         for nth in 0..self.groups[id].channels.len() {
             let Group { channels, places, .. } = &self.groups[id];
             let place = places[nth] as usize;
@@ -175,7 +205,9 @@ impl Groups {
             if let Some(moved) = entries.get(place) {
                 self.groups[moved.group as usize].places[moved.nth as usize] = place as u32;
             } else if entries.is_empty() {
-                self.by_channel.remove(&self.groups[id].channels[nth]);
+                let channel = &self.groups[id].channels[nth];
+                self.kept_bytes -= kept_bytes(channel);
+                self.by_channel.remove(channel);
             }
         }
         self.queue(id);

@@ -391,7 +391,7 @@ pub enum CloseCode {
     TryAgainLater,
     /// `slow-subscriber`, 4001: The subscriber read more slowly than its channels publish, its queue was full, and the policy is close.
     SlowSubscriber,
-    /// `idle-timeout`, 4002: Nothing, not even an answer to a ping, came from the peer within the server's time limit.
+    /// `idle-timeout`, 4002: Nothing, not even an answer to a ping, came from the peer within the server's time limit, or a message that it began did not arrive in full.
     IdleTimeout,
     /// `too-many-connections`, 4003: The server holds as many connections as it may and chose this one to go.
     TooManyConnections,
@@ -483,8 +483,8 @@ const CLOSE_CODES: [Row; 15] = [
         name: "idle-timeout",
         number: 4002,
         retry: true,
-        meaning: "Nothing, not even an answer to a ping, came from the peer within the server's time limit.",
-        action: "Reconnect and resume with the last cursor; a client must answer pings.",
+        meaning: "Nothing, not even an answer to a ping, came from the peer within the server's time limit, or a message that it began did not arrive in full.",
+        action: "Reconnect and resume with the last cursor; a client must answer pings and finish the messages that it begins.",
     },
     Row {
         name: "too-many-connections",

@@ -160,7 +160,7 @@ limit_args! {
     queue_messages / max_queue_messages: usize,
     /// Bytes queued for a slow subscriber [default: 1MiB].
     queue_bytes / max_queue_bytes: usize => units::bytes,
-    /// Bytes queued for all connections together [default: 256MiB].
+    /// Bytes that peers make the server keep beside history, all together [default: 256MiB].
     queue_total_bytes / max_queued_total_bytes: usize => units::bytes,
     /// Bytes of the kernel's send buffer of a connection [default: 256KiB].
     send_buffer / max_send_buffer_bytes: usize => units::bytes,

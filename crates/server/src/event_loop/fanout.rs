@@ -294,6 +294,7 @@ impl EventLoop {
                 }
             }
         }
+        self.settle_groups();
     }
 }
 

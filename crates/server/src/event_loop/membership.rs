@@ -26,6 +26,7 @@ impl EventLoop {
             }
         }
         self.groups.release(group);
+        self.settle_groups();
     }
 
     /// Puts a connection into a group, out of the one it was in.
@@ -40,6 +41,7 @@ impl EventLoop {
         }
         self.leave_group(id);
         self.connections[id].group = group;
+        self.settle_groups();
         self.enter_group(id);
     }
 

@@ -146,6 +146,8 @@ pub struct EventLoop {
     /// Made when it is first needed.
     sends: Vec<Send>,
     queue_rules: QueueRules,
+    /// What was counted of what connections are subscribed to.
+    counted_group_bytes: usize,
     /// Since when more is kept than may be, and another event loop is waited for.
     over_since: Option<Instant>,
     /// Connections that broke, or were abandoned, while others were being written to.
@@ -243,6 +245,7 @@ impl EventLoop {
             kept: Kept::default(),
             sends: Vec::new(),
             queue_rules: config.queue_rules(),
+            counted_group_bytes: 0,
             over_since: None,
             doomed: Vec::new(),
             ended: Vec::new(),

@@ -26,6 +26,12 @@ impl EventLoop {
         }
     }
 
+    /// The same for what all are subscribed to.
+    pub(super) fn settle_groups(&mut self) {
+        let now = self.groups.kept_bytes();
+        self.shared.account.change(std::mem::replace(&mut self.counted_group_bytes, now), now);
+    }
+
     /// Counts what a connection has got, where there is room for it, or has been made. Says `false` where room was made by
     /// letting go of what is kept for this one.
     pub(super) fn find_room(&mut self, id: usize) -> bool {
@@ -60,7 +66,7 @@ impl EventLoop {
             .connections
             .iter()
             .filter(|(_, connection)| !connection.is_gone())
-            .map(|(id, connection)| (connection.weight(), id))
+            .map(|(id, connection)| (connection.weight() + self.groups.kept_for_one(connection.group), id))
             .filter(|(weight, _)| *weight > 0)
             .collect();
         heavy.sort_unstable();
@@ -79,7 +85,8 @@ impl EventLoop {
                 break;
             }
             self.abandon(id);
-            rest += self.connections[id].counted_bytes.kept as usize;
+            let connection = &self.connections[id];
+            rest += connection.counted_bytes.kept as usize + self.groups.kept_for_one(connection.group);
             coming = coming.filter(|(coming, _)| *coming != id);
             add(&self.counters.closed_slow, 1);
         }

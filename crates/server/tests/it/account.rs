@@ -195,6 +195,25 @@ fn what_has_come_in_part_counts() {
     }
 }
 
+/// So does what it is subscribed to.
+#[test]
+fn names_of_channels_count() {
+    let server = start(1, |_| {});
+    let name = "x".repeat(120);
+    let peers: Vec<Http> = (0..60)
+        .map(|i| {
+            let mut peer = Http::connect(server.address());
+            let channels: String = (0..64).map(|n| format!("channel={name}{i:02}-{n:02}&")).collect();
+            peer.send(&format!("GET /sse?{channels} HTTP/1.1\r\nHost: h\r\n\r\n"));
+            assert!(server.stats().kept_bytes <= MAX + 200_000, "{:?}", server.stats());
+            peer
+        })
+        .collect();
+    until("some are closed", || server.stats().closed_slow > 0);
+    drop(peers);
+    until_idle(&server);
+}
+
 #[test]
 fn what_has_come_in_part_on_streams_counts() {
     let server = start(1, |config| config.echoes = true);

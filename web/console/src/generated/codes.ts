@@ -258,8 +258,8 @@ export const closeCodes = {
   "idle-timeout": {
     number: 4002,
     mayRetry: true,
-    meaning: "Nothing, not even an answer to a ping, came from the peer within the server's time limit.",
-    action: "Reconnect and resume with the last cursor; a client must answer pings.",
+    meaning: "Nothing, not even an answer to a ping, came from the peer within the server's time limit, or a message that it began did not arrive in full.",
+    action: "Reconnect and resume with the last cursor; a client must answer pings and finish the messages that it begins.",
   },
   "too-many-connections": {
     number: 4003,
