@@ -42,6 +42,7 @@ use pushlab_tls::certificate::Tls;
 use pushlab_wire::cursor::{Cursor, Epoch};
 use pushlab_wire::fields::FieldList;
 use pushlab_wire::receipt::Receipt;
+use shedding::Over;
 use slab::Slab;
 use std::collections::HashMap;
 use std::io;
@@ -148,8 +149,8 @@ pub struct EventLoop {
     queue_rules: QueueRules,
     /// What was counted of what connections are subscribed to.
     counted_group_bytes: usize,
-    /// Since when more is kept than may be, and another event loop is waited for.
-    over_since: Option<Instant>,
+    /// Absent while what is kept fits.
+    over: Option<Over>,
     /// Connections that broke, or were abandoned, while others were being written to.
     doomed: Vec<usize>,
     /// Connections that have ended in this turn.
@@ -246,7 +247,7 @@ impl EventLoop {
             sends: Vec::new(),
             queue_rules: config.queue_rules(),
             counted_group_bytes: 0,
-            over_since: None,
+            over: None,
             doomed: Vec::new(),
             ended: Vec::new(),
             turn: Turn::default(),

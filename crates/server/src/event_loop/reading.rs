@@ -192,6 +192,7 @@ impl EventLoop {
         ids.dedup();
         for id in ids.drain(..) {
             self.go_on(id);
+            self.keep_to_limit();
         }
         if self.unfinished.is_empty() {
             self.unfinished = ids;

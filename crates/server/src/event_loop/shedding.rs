@@ -5,9 +5,19 @@ use crate::connection::Stage;
 use crate::stats::{add, shift};
 use crate::wheel::TICK;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 /// Where room has to be made, the limit's fraction more is made: so it is not looked for again at once.
 const SLACK: usize = 16;
+
+/// More is kept than may be, and no room could be made here.
+#[derive(Clone, Copy)]
+pub(super) struct Over {
+    /// Since when.
+    since: Instant,
+    /// The turn in which that was tried last: once in each, as all connections are looked at.
+    tried: Instant,
+}
 
 impl EventLoop {
     /// Counts what a connection has, where that is not what it had when it was counted last.
@@ -53,15 +63,18 @@ impl EventLoop {
     #[inline]
     fn make_room(&mut self, coming: Option<(usize, usize)>) {
         let kept = self.shared.account.beside_history() + coming.map_or(0, |(_, more)| more);
-        if kept > self.limits().max_queued_total_bytes {
-            self.shed(coming);
-        } else {
-            self.over_since = None;
+        if kept <= self.limits().max_queued_total_bytes {
+            self.over = None;
+        } else if self.over.is_none_or(|over| over.tried != self.now) {
+            let since = self.over.map_or(self.now, |over| over.since);
+            let has_made_room = self.shed(coming, since);
+            self.over = (!has_made_room).then_some(Over { since, tried: self.now });
         }
     }
 
+    /// Says whether there is room then.
     #[cold]
-    fn shed(&mut self, mut coming: Option<(usize, usize)>) {
+    fn shed(&mut self, mut coming: Option<(usize, usize)>, since: Instant) -> bool {
         let mut heavy: Vec<(usize, usize)> = self
             .connections
             .iter()
@@ -72,18 +85,19 @@ impl EventLoop {
         heavy.sort_unstable();
         let heaviest = heavy.last().map_or(0, |(weight, _)| *weight as u64);
         self.counters.heaviest.store(heaviest, Ordering::Relaxed);
-        if self.leaves_it_to_others(heaviest) {
-            return;
+        if self.leaves_it_to_others(heaviest, since) {
+            return false;
         }
         let max = self.limits().max_queued_total_bytes;
         let enough = max - max / SLACK;
         // What goes with their connections.
         let mut rest = 0;
-        while let Some((_, id)) = heavy.pop() {
+        loop {
             let more = coming.map_or(0, |(_, more)| more);
             if self.shared.account.beside_history() + more <= enough + rest {
-                break;
+                return true;
             }
+            let Some((_, id)) = heavy.pop() else { return false };
             self.abandon(id);
             let connection = &self.connections[id];
             rest += connection.counted_bytes.kept as usize + self.groups.kept_for_one(connection.group);
@@ -93,16 +107,15 @@ impl EventLoop {
     }
 
     /// Whether another event loop has a connection for which much more is kept: it is woken, and has a tick to let go of that.
-    fn leaves_it_to_others(&mut self, heaviest: u64) -> bool {
+    fn leaves_it_to_others(&self, heaviest: u64, since: Instant) -> bool {
         let weights = self.shared.loop_counters().map(|counters| counters.heaviest.load(Ordering::Relaxed));
         let heavier = weights.enumerate().find(|(index, weight)| *index != self.index && weight / 2 > heaviest);
         let Some((index, _)) = heavier else { return false };
-        let since = *self.over_since.get_or_insert(self.now);
-        if self.now.saturating_duration_since(since) > TICK {
-            return false;
+        let waits = self.now.saturating_duration_since(since) <= TICK;
+        if waits {
+            self.shared.distributor.wake(index);
         }
-        self.shared.distributor.wake(index);
-        true
+        waits
     }
 
     /// Lets go of what is queued for a connection. It can only be closed: what it was sent may end in the middle of a frame.
