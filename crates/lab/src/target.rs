@@ -182,7 +182,7 @@ impl Target {
         let reached = proxy.as_ref().map_or(subject.address, |proxy| proxy.address);
         let tls = topology.certificate().map(|certificate| TlsTarget {
             server_name: reached.ip().to_string(),
-            trust: Trust::Certificate(certificate.certificate.clone()),
+            trust: Trust::Certificate(certificate.text.clone()),
         });
         Ok(Self {
             reached: plan::Target { tls, ..plan::Target::plain(reached) },

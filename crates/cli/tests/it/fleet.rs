@@ -1,10 +1,22 @@
 //! Load on workers that have joined a fleet, of which all machines are this one.
 
-use crate::campaign::{Place, wait_for};
+use crate::campaign::{PATIENCE, Place, wait_for};
+use crate::receipts::Served;
+use pushlab_bus::names::ANY;
+use pushlab_bus::words::{FromLab, LabBeat, ToLab};
+use pushlab_bus::{Access, Address, Connection};
+use pushlab_os::clock::monotonic_ns;
 use pushlab_os::process::{Signal, send};
-use serde_json::Value;
+use pushlab_wire::pieces::{Cutter, PieceDecoder};
+use pushlab_wire::transport::Transport;
+use pushlab_workload::messages::Order;
+use pushlab_workload::segment::Segment;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
 
 /// A broker and its first workers; they end with it.
 pub struct Fleet<'a> {
@@ -195,4 +207,107 @@ fn nobody_without_the_token_is_let_in_and_no_result_keeps_it() {
         let export = place.prints(&["export", result, "--format", "json"]);
         assert!(!export.contains(token) && export.contains(&bare));
     }
+}
+
+/// A lab that tells a worker what it likes.
+struct Hostile {
+    connection: Connection,
+    address: Address,
+    cutter: Cutter,
+    heard: Receiver<Vec<u8>>,
+    decoder: PieceDecoder,
+    worker: Value,
+}
+
+impl Hostile {
+    const ID: &str = "hostile";
+
+    /// One that has taken the only worker of a fleet.
+    fn of(fleet: &Fleet<'_>) -> Self {
+        let address = Address::parse(&fleet.url).unwrap();
+        let connection = Connection::open(&address, &Access::default(), "test").unwrap();
+        let (sender, heard) = mpsc::channel();
+        let subject = address.names.to_lab(Self::ID, ANY);
+        connection.subscribe(subject, move |_, piece| drop(sender.send(piece.to_vec()))).unwrap();
+        connection.flush();
+        let (cutter, worker) = (Cutter::new(1), fleet.list().remove(0));
+        let mut this = Self { connection, address, cutter, heard, decoder: PieceDecoder::default(), worker };
+        this.say(&FromLab::Reserve);
+        assert!(matches!(this.hear(), ToLab::Reserved));
+        this
+    }
+
+    fn say(&mut self, word: &FromLab) {
+        let subject = self.address.names.to_worker(self.worker["id"].as_str().unwrap(), Self::ID);
+        for piece in self.cutter.cut(&serde_json::to_vec(word).unwrap(), 65_536).unwrap() {
+            self.connection.publish(subject.clone(), piece).unwrap();
+        }
+    }
+
+    fn hear(&mut self) -> ToLab {
+        let (beat, deadline) = (LabBeat { lab: Self::ID.to_owned() }, Instant::now() + PATIENCE);
+        while Instant::now() < deadline {
+            self.connection.publish(self.address.names.labs(), serde_json::to_vec(&beat).unwrap()).unwrap();
+            let Ok(piece) = self.heard.recv_timeout(Duration::from_millis(500)) else { continue };
+            if let Some(message) = self.decoder.take(&piece).unwrap() {
+                return serde_json::from_slice(&message).unwrap();
+            }
+        }
+        panic!("the worker said nothing");
+    }
+
+    /// What the worker's process of a run says of a plan, which is abandoned as soon as its clients connect.
+    fn run(&mut self, run: u64, plan: &Value) -> String {
+        let boot = self.worker["boot"].as_str().unwrap().to_owned();
+        self.say(&FromLab::Start { run, boot, clock: None });
+        let prepare = json!({ "order": "prepare", "plan": plan, "segment": Segment::whole(1) });
+        let line = |order: &Value| to_raw_value(order).unwrap();
+        self.say(&FromLab::Line { run, line: line(&prepare) });
+        let mut said = String::new();
+        loop {
+            let heard: Box<RawValue> = match self.hear() {
+                ToLab::Line { line, .. } => line,
+                ToLab::Ended { .. } => return said,
+                other => panic!("{other:?}"),
+            };
+            let heard: Value = serde_json::from_str(heard.get()).unwrap();
+            said.push_str(&heard.to_string());
+            let next = match heard["message"].as_str().unwrap() {
+                "prepared" => Order::Connect { origin_ns: monotonic_ns() },
+                "state" => Order::Abandon,
+                _ => continue,
+            };
+            self.say(&FromLab::Line { run, line: line(&json!(next)) });
+        }
+    }
+}
+
+#[test]
+fn a_plan_from_the_broker_reaches_no_file_and_starts_no_browser() {
+    let place = Place::new("fleet-files");
+    let (fleet, served, mut lab);
+    fleet = Fleet::up(&place, 1);
+    served = Served::start(&[]);
+    lab = Hostile::of(&fleet);
+    let victim = place.path("victim.pem");
+    std::fs::write(&victim, "untouched").unwrap();
+    let mut plan = json!(served.plan(Transport::WebSocket));
+    (plan["loops"], plan["receipts"]) = (json!(1), json!(false));
+
+    let mut recorded = plan.clone();
+    recorded["speaks"] = json!({ "dialect": "bare", "path": "/", "recording": victim });
+    recorded["page_scripts"] = json!([victim]);
+    let said = lab.run(1, &recorded);
+    assert!(said.contains("\"message\":\"done\""), "{said}");
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "untouched");
+
+    let mut trusting = plan.clone();
+    trusting["target"]["tls"] = json!({ "server_name": "localhost", "trust": { "certificate": victim } });
+    let said = lab.run(2, &trusting);
+    assert!(said.contains("victim.pem") && said.contains("must be the text of a certificate"), "{said}");
+
+    plan["clients_in"] = json!({ "kind": "chromium" });
+    let said = lab.run(3, &plan);
+    assert!(said.contains("a browser (Chromium), which this worker may not start"), "{said}");
+    lab.say(&FromLab::Release);
 }
