@@ -3,7 +3,7 @@
 use crate::campaign::{PATIENCE, Place, wait_for};
 use crate::receipts::Served;
 use pushlab_bus::names::ANY;
-use pushlab_bus::words::{FromLab, LabBeat, ToLab};
+use pushlab_bus::words::{FromLab, ToLab};
 use pushlab_bus::{Access, Address, Connection};
 use pushlab_os::clock::monotonic_ns;
 use pushlab_os::process::{Signal, send};
@@ -14,6 +14,7 @@ use pushlab_workload::segment::Segment;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
@@ -22,8 +23,10 @@ use std::time::{Duration, Instant};
 pub struct Fleet<'a> {
     place: &'a Place,
     pub up: Child,
-    /// Where it meets, with its token.
+    /// Where it meets, with the password of labs.
     pub url: String,
+    /// The same with that of workers.
+    pub join_url: String,
     joined: Vec<Child>,
 }
 
@@ -40,13 +43,14 @@ impl<'a> Fleet<'a> {
         change(&mut command);
         let mut up = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(up.stdout.take().unwrap()).lines().map_while(Result::ok);
-        let url = lines.find_map(|line| {
-            let (_, rest) = line.split_once("--fleet ")?;
-            Some(rest.split_whitespace().next().unwrap().to_owned())
-        });
+        let mut url_after = |option: &str| {
+            let url = |line: String| Some(line.split_once(option)?.1.split_whitespace().next()?.to_owned());
+            lines.find_map(url).expect("it says where it is")
+        };
+        let (url, join_url) = (url_after("--fleet "), url_after("--join "));
         // Read to the end: what cannot be printed would end it.
         std::thread::spawn(move || lines.for_each(drop));
-        Self { place, up, url: url.expect("it says where it is"), joined: Vec::new() }
+        Self { place, up, url, join_url, joined: Vec::new() }
     }
 
     /// A further worker, of which `change` makes another one.
@@ -56,7 +60,7 @@ impl<'a> Fleet<'a> {
 
     /// A further worker or agent.
     pub fn join_as(&mut self, what: &str, name: &str, change: impl FnOnce(&mut Command)) -> u32 {
-        let mut command = self.place.pushlab(&[what, "--join", &self.url, "--name", name]);
+        let mut command = self.place.pushlab(&[what, "--join", &self.join_url, "--name", name]);
         change(&mut command);
         let child = command.stdout(Stdio::null()).spawn().unwrap();
         let id = child.id();
@@ -220,7 +224,7 @@ struct Hostile {
 }
 
 impl Hostile {
-    const ID: &str = "hostile";
+    const ID: &str = "lab.hostile";
 
     /// One that has taken the only worker of a fleet.
     fn of(fleet: &Fleet<'_>) -> Self {
@@ -245,9 +249,9 @@ impl Hostile {
     }
 
     fn hear(&mut self) -> ToLab {
-        let (beat, deadline) = (LabBeat { lab: Self::ID.to_owned() }, Instant::now() + PATIENCE);
+        let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
-            self.connection.publish(self.address.names.labs(), serde_json::to_vec(&beat).unwrap()).unwrap();
+            self.connection.publish(self.address.names.labs(Self::ID), Vec::new()).unwrap();
             let Ok(piece) = self.heard.recv_timeout(Duration::from_millis(500)) else { continue };
             if let Some(message) = self.decoder.take(&piece).unwrap() {
                 return serde_json::from_slice(&message).unwrap();
@@ -310,4 +314,74 @@ fn a_plan_from_the_broker_reaches_no_file_and_starts_no_browser() {
     let said = lab.run(3, &plan);
     assert!(said.contains("a browser (Chromium), which this worker may not start"), "{said}");
     lab.say(&FromLab::Release);
+}
+
+#[test]
+fn the_broker_lets_nobody_speak_for_another_or_read_what_is_for_another() {
+    let place = Place::new("fleet-rights");
+    let fleet = Fleet::up(&place, 1);
+    let worker = fleet.list().remove(0)["id"].as_str().unwrap().to_owned();
+    let open = |url: &str| {
+        let address = Address::parse(url).unwrap();
+        (Connection::open(&address, &Access::default(), "test").unwrap(), address.names)
+    };
+    let ((joined, names), (lab, _)) = (open(&fleet.join_url), open(&fleet.url));
+    let is_refused = |connection: &Connection, what: &str| {
+        wait_for(&format!("the broker to refuse {what}"), || connection.check_rights().is_err().then_some(()));
+    };
+    // As who joins, and as a lab.
+    let published = [
+        (&joined, names.to_worker(&worker, "lab.1")),
+        (&joined, names.call()),
+        (&joined, names.labs("lab.1")),
+        (&joined, names.presence(&worker)),
+        (&joined, names.to_lab("lab.1", &worker)),
+        (&joined, "_INBOX.worker-1.1".to_owned()),
+        (&lab, names.presence(&worker)),
+        (&lab, names.to_lab("lab.1", &worker)),
+        (&lab, names.to_worker(&worker, "other.1")),
+    ];
+    for (connection, subject) in published {
+        connection.publish(subject.clone(), Vec::new()).unwrap();
+        is_refused(connection, &subject);
+    }
+    let read = [
+        (&joined, names.to_worker(ANY, ANY)),
+        (&joined, names.to_worker(&worker, ANY)),
+        (&joined, names.to_lab(ANY, ANY)),
+        (&joined, names.presence(ANY)),
+        (&joined, names.clock(ANY)),
+        (&joined, "_INBOX.>".to_owned()),
+        (&joined, ">".to_owned()),
+        (&lab, names.to_worker(ANY, ANY)),
+        (&lab, "_INBOX.>".to_owned()),
+    ];
+    for (connection, subject) in read {
+        connection.subscribe(subject.clone(), |_, _| {}).unwrap();
+        is_refused(connection, &subject);
+    }
+    // Whoever has mixed them up is told.
+    let (code, said) = place.fails(&["fleet", "list", "--fleet", &fleet.join_url]);
+    assert!(code == 1 && said.contains("users of their own"), "{code}: {said}");
+    let (code, said) = place.fails(&["worker", "--join", &fleet.url]);
+    assert!(code == 1 && said.contains("users of their own"), "{code}: {said}");
+}
+
+#[test]
+fn a_folder_that_another_user_made_first_gets_no_password() {
+    let place = Place::new("fleet-folder");
+    let script = "mkdir -p tmp && mkdir -m 777 tmp/pushlab-broker-$$ && exec \"$0\" \"$@\"";
+    let change = |command: &mut Command| {
+        let mut through = Command::new("sh");
+        through.args(["-c", script]).arg(command.get_program()).args(command.get_args());
+        through.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        through.env("TMPDIR", place.path("tmp")).current_dir(place.path("")).stdin(Stdio::null());
+        *command = through;
+    };
+    let fleet = Fleet::up_at(&place, "127.0.0.1:0", 0, change);
+    let folders = std::fs::read_dir(place.path("tmp")).unwrap().map(|entry| entry.unwrap().path());
+    let (theirs, ours): (Vec<_>, Vec<_>) =
+        folders.partition(|path| path.ends_with(format!("pushlab-broker-{}", fleet.up.id())));
+    assert_eq!(std::fs::read_dir(&theirs[0]).unwrap().count(), 0, "{ours:?}");
+    assert_eq!(std::fs::metadata(&ours[0]).unwrap().permissions().mode() & 0o777, 0o700);
 }
