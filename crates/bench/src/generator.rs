@@ -13,10 +13,11 @@ use crate::limit::ANY_PORT;
 use crate::processor::Cores;
 use crate::scale::Scale;
 use anyhow::{Context as _, anyhow, ensure};
-use pushlab_load::clients::{self, LoopConfig};
+use pushlab_load::clients::LoopConfig;
 use pushlab_load::connection::Http1;
 use pushlab_load::dial::Dialler;
 use pushlab_load::run_state::RunState;
+use pushlab_load::threads::spawn_clients;
 use pushlab_load::transport::Requests;
 use pushlab_load::transport::websocket::WebSocket;
 use pushlab_os::affinity::pin_to;
@@ -186,11 +187,11 @@ fn start_loop(target: SocketAddr, connections: u32, state: &Arc<RunState>) -> an
     };
     let state = Arc::clone(state);
     let (sender, cpu) = mpsc::channel();
-    let thread = std::thread::Builder::new().name("generator".into()).spawn(move || {
+    let begun = move || {
         // The receiver waits for this right below.
         let _ = sender.send(CpuClock::of_this_thread());
-        clients::run::<WebSocket, Http1>(config, state)
-    })?;
+    };
+    let thread = spawn_clients::<WebSocket, Http1>(config, state, begun)?;
     Ok((thread, cpu.recv().context("the loop ended before it began")?))
 }
 

@@ -14,6 +14,7 @@ use anyhow::{Context as _, bail, ensure};
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 use pushlab_os::clock::{monotonic_ns, sleep_until};
+use pushlab_os::folder::TemporaryFolder;
 use pushlab_stats::{Histogram, median};
 use pushlab_wire::cursor::Cursor;
 use pushlab_wire::native::ServerFrame;
@@ -42,7 +43,7 @@ struct Outcome {
 
 /// Measures a handover; gives those of its figures that are among `names`.
 pub fn measure(names: &[&'static str], scale: &Scale, cores: Cores) -> anyhow::Result<Vec<Figure>> {
-    let repeat = |number| take_place(number, scale, cores);
+    let repeat = |_| take_place(scale, cores);
     let outcomes = (0..scale.repeats).map(repeat).collect::<anyhow::Result<Vec<Outcome>>>()?;
     let all = |figure: &dyn Fn(&Outcome) -> f64| outcomes.iter().map(figure).collect::<Vec<_>>();
     let middle = |figure: &dyn Fn(&Outcome) -> f64| median(&all(figure)).map(rounded);
@@ -65,15 +66,16 @@ pub fn measure(names: &[&'static str], scale: &Scale, cores: Cores) -> anyhow::R
     figures.collect()
 }
 
-fn take_place(number: u32, scale: &Scale, cores: Cores) -> anyhow::Result<Outcome> {
-    let path = std::env::temp_dir().join(format!("pushlab-bench-{}-{number}", std::process::id()));
-    let serve = Serve { handover: Some(path.clone()), ..Serve::plain(cores.subject, FanOut::Auto) };
+fn take_place(scale: &Scale, cores: Cores) -> anyhow::Result<Outcome> {
+    let folder = TemporaryFolder::make("pushlab-bench")?;
+    let path = folder.path().join("handover.sock");
+    let serve = Serve { handover: Some(path), ..Serve::plain(cores.subject, FanOut::Auto) };
     let start = || Subject::start(Role::Server(serve.clone()));
     let mut old = start()?;
     let address = old.address();
     let mut crowd = Crowd::gather(address, scale.movers)?;
     let run = Run::default();
-    let outcome = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let publisher = scope.spawn(|| publish(address, scale.movers_rate, &run));
         let told = &run;
         let reader = scope.spawn(move || crowd.follow(told).map(|parts| (parts, crowd)));
@@ -108,10 +110,7 @@ fn take_place(number: u32, scale: &Scale, cores: Cores) -> anyhow::Result<Outcom
             seconds: time.as_secs_f64(),
             deliveries_per_s: (after - before) as f64 / time.as_secs_f64(),
         })
-    });
-    // The last server was ended, and could not remove it.
-    let _ = std::fs::remove_file(path);
-    outcome
+    })
 }
 
 /// What the threads of a repeat tell each other.

@@ -1,6 +1,6 @@
 //! Where a broker is, and how one is let in.
 
-use crate::names::Names;
+use crate::names::{Names, is_plain};
 use pushlab_os::random;
 use std::fmt;
 use std::io;
@@ -38,12 +38,36 @@ pub(crate) enum Entry {
 /// How one is let in, beyond what the address says.
 #[derive(Clone, Default)]
 pub struct Access {
-    /// A word that the broker knows.
+    /// A word that the broker knows, or `USER:PASSWORD`.
     pub token: Option<String>,
     /// A file of NATS credentials: a JWT and the seed of its key.
     pub credentials: Option<PathBuf>,
     /// Certificates of the authorities to believe in place of the system's, PEM.
     pub tls_ca: Option<PathBuf>,
+}
+
+impl Access {
+    /// As whom one is let in at an address.
+    pub(crate) fn entry(&self, address: &Address) -> Entry {
+        match self.token.as_ref().map(|token| (token, token.split_once(':'))) {
+            Some((_, Some((name, password)))) => Entry::User { name: name.to_owned(), password: password.to_owned() },
+            Some((token, None)) => Entry::Token(token.clone()),
+            None => address.entry.clone(),
+        }
+    }
+
+    /// The name of the user, as a part of a subject; `-` of one who has none that can be.
+    pub(crate) fn user(&self, address: &Address) -> String {
+        match self.entry(address) {
+            Entry::User { name, .. } if is_plain(&name) => name,
+            _ => "-".to_owned(),
+        }
+    }
+
+    /// A new id of somebody who is let in so.
+    pub(crate) fn new_id(&self, address: &Address) -> io::Result<String> {
+        Ok(format!("{}.{:016x}", self.user(address), unique()?))
+    }
 }
 
 /// An address of no broker.
@@ -177,6 +201,21 @@ mod tests {
         );
         let error = Address::parse("nats://word@broker/a.b").unwrap_err();
         assert!(!error.to_string().contains("word"), "{error}");
+    }
+
+    #[test]
+    fn an_id_begins_with_the_user() {
+        let user = |address: &str, token: Option<&str>| {
+            let access = Access { token: token.map(str::to_owned), ..Access::default() };
+            access.user(&Address::parse(address).unwrap())
+        };
+        assert_eq!(user("nats://ann:secret@b", None), "ann");
+        assert_eq!(user("nats://ann:secret@b", Some("bob:secret")), "bob");
+        for (address, token) in [("nats://b", None), ("nats://b", Some("word")), ("nats://a.*:secret@b", None)] {
+            assert_eq!(user(address, token), "-", "{address}");
+        }
+        let id = Access::default().new_id(&Address::parse("nats://ann:secret@b").unwrap()).unwrap();
+        assert!(id.starts_with("ann.") && id.len() == 20, "{id}");
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! The broker: a NATS server, installed as subjects are, and run as a child.
 
+use crate::names::Rights;
+use pushlab_os::folder::TemporaryFolder;
 use pushlab_subjects::install::{Cache, InstallError, Installed, Recipe};
 use pushlab_subjects::process::{Process, describe, end_of_log};
 use std::borrow::Cow;
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -45,17 +45,18 @@ pub struct Broker {
     process: Process,
     /// Where it listens.
     pub address: SocketAddr,
-    folder: Folder,
+    folder: TemporaryFolder,
 }
 
-/// A folder that goes with whoever made it.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // One that stays costs nothing but a look.
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// Somebody whom a broker lets in.
+#[derive(Debug, Clone)]
+pub struct User {
+    /// Letters, digits, `-` and `_`.
+    pub name: String,
+    /// Anything but quotes.
+    pub password: String,
+    /// What he may do.
+    pub rights: Rights,
 }
 
 impl Broker {
@@ -81,18 +82,17 @@ impl Broker {
         cache.install(recipe, is_interrupted)
     }
 
-    /// Starts it; port 0 takes a free one. Whoever does not know the token is refused. It makes the folder, for its log and
-    /// its configuration, and removes it.
+    /// Starts it; port 0 takes a free one. It lets these users in and nobody else. Its log and its configuration are in a folder
+    /// that goes with it.
     ///
     /// # Errors
     /// See [`BrokerError`].
-    pub fn start(installed: &Installed, listen: SocketAddr, token: &str, folder: PathBuf) -> Result<Self, BrokerError> {
+    pub fn start(installed: &Installed, listen: SocketAddr, users: &[User]) -> Result<Self, BrokerError> {
         // Somebody else might take a free port before the broker does, which then says so.
         let address = if listen.port() == 0 { TcpListener::bind(listen)?.local_addr()? } else { listen };
-        fs::create_dir_all(&folder)?;
-        let folder = Folder(folder);
-        let (file, log) = (folder.0.join("broker.conf"), folder.0.join("broker.log"));
-        write_secret(&file, &format!("listen: \"{address}\"\nauthorization {{ token: \"{token}\" }}\n"))?;
+        let folder = TemporaryFolder::make("pushlab-broker")?;
+        let (file, log) = (folder.path().join("broker.conf"), folder.path().join("broker.log"));
+        fs::write(&file, configuration(address, users))?;
         let mut command = Command::new(installed.folder.join(PROGRAM));
         command.arg("--config").arg(&file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log)?);
         let process = Process::start(&mut command, &[])?;
@@ -129,7 +129,7 @@ impl Broker {
     /// Why it is not there any more, if it is not.
     pub fn death(&mut self) -> Option<String> {
         let status = self.process.ended()?;
-        let log = end_of_log(&self.folder.0.join("broker.log"));
+        let log = end_of_log(&self.folder.path().join("broker.log"));
         Some(format!("the broker ended with {}{log}", describe(status)))
     }
 
@@ -139,8 +139,12 @@ impl Broker {
     }
 }
 
-/// Writes a file that nobody else may read.
-fn write_secret(path: &Path, text: &str) -> io::Result<()> {
-    let mut options = File::options();
-    options.write(true).create(true).truncate(true).mode(0o600).open(path)?.write_all(text.as_bytes())
+fn configuration(address: SocketAddr, users: &[User]) -> String {
+    let user = |User { name, password, rights: Rights { publish, subscribe } }: &User| {
+        format!(
+            "    {{ user: \"{name}\", password: \"{password}\", permissions: {{ publish: {publish:?}, subscribe: {subscribe:?} }} }}\n"
+        )
+    };
+    let users: String = users.iter().map(user).collect();
+    format!("listen: \"{address}\"\nauthorization {{\n  users: [\n{users}  ]\n}}\n")
 }

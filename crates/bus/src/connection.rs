@@ -1,7 +1,8 @@
 //! A connection to a broker, for threads that wait: the client library's tasks run on a thread of its own.
 
 use crate::address::{Access, Address, Entry};
-use async_nats::{Client, ConnectOptions, Event, ServerAddr};
+use crate::names::{INBOX, inbox_of};
+use async_nats::{Client, ConnectOptions, Event, ServerAddr, ServerError};
 use futures_util::StreamExt as _;
 use std::future::{Ready, ready};
 use std::io;
@@ -39,6 +40,16 @@ pub enum BusError {
     /// It is there, and lets nobody in who says what was said.
     #[error("the broker at {address} lets us in only with the right --token, --credentials or user: {why}")]
     Refused {
+        /// Where.
+        address: String,
+        /// What it said.
+        why: String,
+    },
+    /// It is there, has let us in, and does not let us do our part.
+    #[error(
+        "the broker at {address}: {why}; labs and workers need users of their own, with the rights in docs/fleet.md"
+    )]
+    Forbidden {
         /// Where.
         address: String,
         /// What it said.
@@ -157,7 +168,8 @@ impl Connection {
         let client = self.client.clone();
         self.runtime.spawn(async move {
             while let Some(question) = questions.next().await {
-                let Some(reply) = question.reply else { continue };
+                // Who asks may name any subject, and could have us say there what he may not say himself.
+                let Some(reply) = question.reply.filter(|reply| reply.starts_with(INBOX)) else { continue };
                 // Who asks a broker that has gone away asks again.
                 let _ = client.publish(reply, answer(&question.payload[..]).into()).await;
             }
@@ -193,9 +205,13 @@ impl Connection {
         Some(noticed(&self.noticed).away_since?.elapsed())
     }
 
-    /// What the broker complained of last, once.
-    pub fn take_complaint(&self) -> Option<String> {
-        noticed(&self.noticed).error.take()
+    /// Whether the broker has let us do our part so far.
+    ///
+    /// # Errors
+    /// [`BusError::Forbidden`].
+    pub fn check_rights(&self) -> Result<(), BusError> {
+        let address = self.address.to_string();
+        noticed(&self.noticed).error.take().map_or(Ok(()), |why| Err(BusError::Forbidden { address, why }))
     }
 }
 
@@ -246,14 +262,12 @@ async fn options(address: &Address, access: &Access) -> Result<ConnectOptions, B
         .connection_timeout(CONNECT_WITHIN)
         .reconnect_delay_callback(|attempts| RETRY_MAX.min(Duration::from_millis(50) * attempts as u32))
         // A broker that stands behind another address than it knows would send us to places that we do not reach.
-        .ignore_discovered_servers();
-    match &address.entry {
+        .ignore_discovered_servers()
+        .custom_inbox_prefix(inbox_of(&access.user(address)));
+    match access.entry(address) {
         Entry::Nobody => {}
-        Entry::Token(token) => options = options.token(token.clone()),
-        Entry::User { name, password } => options = options.user_and_password(name.clone(), password.clone()),
-    }
-    if let Some(token) = &access.token {
-        options = options.token(token.clone());
+        Entry::Token(token) => options = options.token(token),
+        Entry::User { name, password } => options = options.user_and_password(name, password),
     }
     if let Some(path) = &access.credentials {
         let file = |source| BusError::File { path: path.clone(), source };
@@ -274,10 +288,12 @@ fn note(shared: &Mutex<Noticed>, event: Event) -> Ready<()> {
         Event::Disconnected | Event::Closed => {
             noticed.away_since.get_or_insert_with(Instant::now);
         }
-        Event::LameDuckMode | Event::Draining => {}
-        event @ (Event::SlowConsumer(_) | Event::ServerError(_) | Event::ClientError(_)) => {
-            noticed.error = Some(event.to_string());
-        }
+        Event::ServerError(ServerError::Other(why)) => noticed.error = Some(why),
+        Event::LameDuckMode
+        | Event::Draining
+        | Event::SlowConsumer(_)
+        | Event::ServerError(_)
+        | Event::ClientError(_) => {}
     }
     ready(())
 }

@@ -124,12 +124,14 @@ impl Crew {
     /// # Errors
     /// See [`BusError`].
     pub fn open(address: &Address, access: &Access) -> Result<Self, BusError> {
-        let id = format!("{:016x}", unique()?);
+        let id = access.new_id(address)?;
         let connection = Connection::open(address, access, &format!("pushlab lab {id}"))?;
         let (events, heard) = mpsc::sync_channel(HEARD_MAX);
         let sender: SyncSender<Heard> = events.clone();
-        connection.subscribe(address.names.presence(), move |_, text| {
-            if let Ok(presence) = serde_json::from_slice(text) {
+        connection.subscribe(address.names.presence(ANY), move |subject, text| {
+            let presence = serde_json::from_slice::<Box<Presence>>(text);
+            // Nobody says what another is.
+            if let Some(presence) = presence.ok().filter(|presence| presence.id == sender_of(subject)) {
                 let _ = sender.try_send(Heard::Presence(presence));
             }
         })?;
@@ -158,12 +160,16 @@ impl Crew {
     }
 
     /// Everybody who is there, in the order of names.
-    pub fn list(&self) -> Vec<Presence> {
+    ///
+    /// # Errors
+    /// [`BusError::Forbidden`].
+    pub fn list(&self) -> Result<Vec<Presence>, BusError> {
         std::thread::sleep(CALL_WITHIN);
+        self.shared.connection.check_rights()?;
         let state = self.shared.state();
         let mut there: Vec<Presence> = state.known.values().map(|known| known.presence.clone()).collect();
         there.sort_by(|one, other| (&one.name, &one.id).cmp(&(&other.name, &other.id)));
-        there
+        Ok(there)
     }
 
     /// Waits until so many workers are this lab's that fit; those that are lost are replaced.
@@ -261,6 +267,7 @@ impl Crew {
     }
 
     fn broker_is_there(&self) -> Result<(), CrewError> {
+        self.shared.connection.check_rights()?;
         match self.shared.connection.away_for().filter(|away| *away > SILENCE_MAX) {
             Some(away) => Err(CrewError::Away { address: self.shared.address.to_string(), away_s: away.as_secs() }),
             None => Ok(()),

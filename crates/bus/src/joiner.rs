@@ -8,7 +8,7 @@ use crate::clock::tell_clock;
 use crate::connection::{BusError, Connection};
 use crate::heard::Heard;
 use crate::names::{ANY, sender_of};
-use crate::words::{BEAT, FromLab, LabBeat, Presence, Role, SILENCE_MAX, ToLab};
+use crate::words::{BEAT, FromLab, Presence, Role, SILENCE_MAX, ToLab};
 use pushlab_os::limits;
 use pushlab_probe::machine::{MachineFacts, addresses, physical_cores, usable_cpus};
 use pushlab_wire::pieces::{Broken, Cutter, PieceDecoder};
@@ -94,7 +94,8 @@ impl JoinsAs {
 /// there is waited for.
 ///
 /// # Errors
-/// What waiting does not mend: a broker that lets nobody in with these words, or a file that cannot be read.
+/// What waiting does not mend: a broker that lets nobody in with these words, or not do a worker's part, or a file that cannot be
+/// read.
 pub fn join(config: &JoinConfig, say: &mut dyn FnMut(&str), is_over: &mut dyn FnMut() -> bool) -> Result<(), BusError> {
     let mut wait = RETRY_MIN;
     loop {
@@ -157,7 +158,7 @@ impl<'a> Joiner<'a> {
     fn new(config: &'a JoinConfig, connection: &'a Connection) -> Result<Self, BusError> {
         let (role, cores, says) = config.joins_as.role(&config.address)?;
         let presence = Presence {
-            id: format!("{:016x}", unique()?),
+            id: config.access.new_id(&config.address)?,
             name: config.name.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             machine: MachineFacts::read(Duration::ZERO),
@@ -194,10 +195,8 @@ impl<'a> Joiner<'a> {
             let _ = events.try_send(Heard::Piece { lab: sender_of(subject).to_owned(), piece: piece.to_vec() });
         })?;
         let events = self.events.clone();
-        self.connection.subscribe(names.labs(), move |_, beat| {
-            if let Ok(LabBeat { lab }) = serde_json::from_slice(beat) {
-                let _ = events.try_send(Heard::Beat { lab });
-            }
+        self.connection.subscribe(names.labs(ANY), move |subject, _| {
+            let _ = events.try_send(Heard::Beat { lab: sender_of(subject).to_owned() });
         })?;
         let events = self.events.clone();
         self.connection.subscribe(names.call(), move |_, _| drop(events.try_send(Heard::Called)))
@@ -211,6 +210,7 @@ impl<'a> Joiner<'a> {
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
             self.look_after_time(say);
+            self.connection.check_rights()?;
         }
         self.let_go();
         self.runs.clear();
@@ -223,7 +223,7 @@ impl<'a> Joiner<'a> {
     fn tell_presence(&self) {
         let text = serde_json::to_vec(&self.presence).unwrap_or_default();
         // Of a broker that is away it is told elsewhere.
-        let _ = self.connection.publish(self.config.address.names.presence(), text);
+        let _ = self.connection.publish(self.config.address.names.presence(&self.presence.id), text);
     }
 
     fn look_after_time(&mut self, say: &mut dyn FnMut(&str)) {

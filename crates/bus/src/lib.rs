@@ -4,7 +4,7 @@
 //! use pushlab_bus::{Access, Address, Crew};
 //!
 //! let address = Address::parse("nats://broker.example.org")?;
-//! for worker in Crew::open(&address, &Access::default())?.list() {
+//! for worker in Crew::open(&address, &Access::default())?.list()? {
 //!     println!("{}: {:?}", worker.name, worker.role);
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -29,7 +29,7 @@ mod roster;
 pub mod words;
 
 pub use address::{Access, Address, BadAddress, unique, without_secrets};
-pub use broker::{Broker, BrokerError};
+pub use broker::{Broker, BrokerError, User};
 pub use clock::{clock_of, told_clock};
 pub use connection::{BusError, Connection};
 pub use crew::{Crew, CrewError, Seats, Watcher};

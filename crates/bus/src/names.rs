@@ -2,12 +2,15 @@
 //!
 //! | subject | who publishes | what |
 //! |---|---|---|
-//! | `pushlab.FLEET.presence` | every worker and agent, once a second | what it is, and which lab has it |
+//! | `pushlab.FLEET.presence.WORKER` | every worker and agent, once a second | what it is, and which lab has it |
 //! | `pushlab.FLEET.call` | whoever wants to know who is there | nothing: they answer with their presence |
-//! | `pushlab.FLEET.labs` | every lab, once a second | its own id |
+//! | `pushlab.FLEET.labs.LAB` | every lab, once a second | nothing: it lives |
 //! | `pushlab.FLEET.worker.WORKER.LAB` | a lab | words to one worker or agent, in pieces |
 //! | `pushlab.FLEET.lab.LAB.WORKER` | a worker or an agent | words to its lab, in pieces |
-//! | `pushlab.FLEET.clock.LAB` | the process of a run | a question for the lab's clock, answered at once; most bypass the broker |
+//! | `pushlab.FLEET.clock.LAB` | the process of a run | a question for the lab's clock, answered at once in `_INBOX.USER`; most bypass the broker |
+//!
+//! `WORKER` and `LAB` are ids of two parts: the name of the user as whom one is let in (`-` without one), and a number of its own.
+//! So a broker whose users have [rights](Rights) of their own lets nobody speak for another, or read what is for another.
 
 /// Longest name of a fleet.
 const FLEET_CHARACTERS_MAX: usize = 64;
@@ -19,14 +22,12 @@ pub struct Names(String);
 impl Names {
     /// Of a fleet's name: letters, digits, `-` and `_`, at most 64. Others mean something to the broker.
     pub fn of(fleet: &str) -> Option<Self> {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        let is_good = !fleet.is_empty() && fleet.len() <= FLEET_CHARACTERS_MAX && fleet.chars().all(is_plain);
-        is_good.then(|| Self(format!("pushlab.{fleet}")))
+        (is_plain(fleet) && fleet.len() <= FLEET_CHARACTERS_MAX).then(|| Self(format!("pushlab.{fleet}")))
     }
 
     /// Where workers say what they are.
-    pub fn presence(&self) -> String {
-        format!("{}.presence", self.0)
+    pub fn presence(&self, worker: &str) -> String {
+        format!("{}.presence.{worker}", self.0)
     }
 
     /// Where they are asked to.
@@ -35,8 +36,8 @@ impl Names {
     }
 
     /// Where labs say that they live.
-    pub fn labs(&self) -> String {
-        format!("{}.labs", self.0)
+    pub fn labs(&self, lab: &str) -> String {
+        format!("{}.labs.{lab}", self.0)
     }
 
     /// From a lab to a worker.
@@ -55,12 +56,54 @@ impl Names {
     }
 }
 
-/// Every sender, in the place of one.
-pub const ANY: &str = "*";
+/// Whether a text can be a part of a subject, and means nothing else to the broker.
+pub fn is_plain(part: &str) -> bool {
+    !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+}
 
-/// Whose message it is: the last part of its subject.
+/// Every id, in the place of one.
+pub const ANY: &str = "*.*";
+
+/// Whose message it is: the id at the end of its subject.
 pub fn sender_of(subject: &str) -> &str {
-    subject.rsplit('.').next().unwrap_or(subject)
+    subject.rmatch_indices('.').nth(1).map_or(subject, |(at, _)| &subject[at + 1..])
+}
+
+/// What one user of a broker may do, in all of its fleets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rights {
+    /// Subjects to which it may publish.
+    pub publish: Vec<String>,
+    /// Subjects that it may read.
+    pub subscribe: Vec<String>,
+}
+
+impl Rights {
+    /// Of a user for labs.
+    pub fn of_lab(user: &str) -> Self {
+        let (all, own) = (Names("pushlab.*".to_owned()), format!("{user}.*"));
+        Self {
+            publish: vec![all.call(), all.labs(&own), all.to_worker(ANY, &own), format!("{INBOX}.>")],
+            subscribe: vec![all.presence(ANY), all.to_lab(&own, ANY), all.clock(&own)],
+        }
+    }
+
+    /// Of a user for workers and agents.
+    pub fn of_worker(user: &str) -> Self {
+        let (all, own) = (Names("pushlab.*".to_owned()), format!("{user}.*"));
+        Self {
+            publish: vec![all.presence(&own), all.to_lab(ANY, &own), all.clock(ANY)],
+            subscribe: vec![all.call(), all.labs(ANY), all.to_worker(&own, ANY), format!("{}.>", inbox_of(user))],
+        }
+    }
+}
+
+/// What the subjects of all answers begin with.
+pub const INBOX: &str = "_INBOX";
+
+/// What the subjects of answers to a user begin with.
+pub fn inbox_of(user: &str) -> String {
+    format!("{INBOX}.{user}")
 }
 
 #[cfg(test)]
@@ -73,7 +116,21 @@ mod tests {
             assert_eq!(Names::of(bad), None, "{bad}");
         }
         let names = Names::of("two-racks_1").unwrap();
-        assert_eq!(names.to_worker("w", ANY), "pushlab.two-racks_1.worker.w.*");
-        assert_eq!(sender_of(&names.to_lab("l", "w")), "w");
+        assert_eq!(names.to_worker("u.w", ANY), "pushlab.two-racks_1.worker.u.w.*.*");
+        assert_eq!(sender_of(&names.to_lab("v.l", "u.w")), "u.w");
+        assert_eq!([sender_of("a"), sender_of("a.b")], ["a", "a.b"]);
+    }
+
+    #[test]
+    fn the_document_has_the_rights() {
+        let document = include_str!("../../../docs/fleet.md");
+        for (user, Rights { publish, subscribe }) in
+            [("lab", Rights::of_lab("lab")), ("worker", Rights::of_worker("worker"))]
+        {
+            for list in [publish, subscribe] {
+                let list = format!("{list:?}");
+                assert!(document.contains(list.trim_matches(['[', ']'])), "{user}: {list}");
+            }
+        }
     }
 }

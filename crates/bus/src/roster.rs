@@ -2,7 +2,7 @@
 
 use crate::address::{Address, unique};
 use crate::connection::Connection;
-use crate::words::{BEAT, FromLab, LabBeat, Presence, Role, SILENCE_MAX, ToLab};
+use crate::words::{BEAT, FromLab, Presence, Role, SILENCE_MAX, ToLab};
 use pushlab_wire::pieces::{Broken, Cutter, PieceDecoder};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -200,8 +200,7 @@ impl Shared {
             }
             if beat.elapsed() >= BEAT && self.connection.away_for().is_none() {
                 beat = Instant::now();
-                let text = serde_json::to_vec(&LabBeat { lab: self.id.clone() }).unwrap_or_default();
-                self.publish(self.address.names.labs(), text);
+                self.publish(self.address.names.labs(&self.id), Vec::new());
             }
             if looked.elapsed() > LOOKED_MAX {
                 self.state().known.values_mut().for_each(|known| known.heard = Instant::now());

@@ -19,7 +19,7 @@ pub const SILENCE_MAX: Duration = Duration::from_secs(5);
 /// Who has joined.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Presence {
-    /// Its own, made when it joined.
+    /// Its own, made when it joined: see [`names`](crate::names).
     pub id: String,
     /// What people call it.
     pub name: String,
@@ -143,13 +143,6 @@ pub enum ToLab {
         /// How, and what it wrote to its standard error; what was not to be expected of it.
         how: String,
     },
-}
-
-/// That a lab lives.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct LabBeat {
-    /// Which.
-    pub lab: String,
 }
 
 #[cfg(test)]

@@ -4,7 +4,9 @@
 //!
 //! ```no_run
 //! // What `pushlab worker` does: orders on standard input, messages on standard output.
-//! let is_done = pushlab_fleet::worker::serve(std::io::stdin(), std::io::stdout(), None)?;
+//! use pushlab_fleet::worker::{Allowed, serve};
+//!
+//! let is_done = serve(std::io::stdin(), std::io::stdout(), None, Allowed::default())?;
 //! # let _ = is_done;
 //! # Ok::<(), std::io::Error>(())
 //! ```

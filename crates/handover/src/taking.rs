@@ -3,6 +3,7 @@
 use crate::frame::{Frame, VERSION};
 use crate::talk::{HandoverError, Talk};
 use pushlab_log::{Limits, MemoryLog, Part};
+use pushlab_os::folder::check_private;
 use pushlab_os::process;
 use pushlab_os::unix::Peer;
 use std::io;
@@ -25,8 +26,12 @@ impl Predecessor {
     /// Asks the server that listens at a path to hand over; `None` if none does. Each step may take so long.
     ///
     /// # Errors
-    /// If it is another user's process, does not want to, or does not answer as it should. It then goes on.
+    /// If it is another user's process, does not want to, or does not answer as it should. It then goes on. If the socket is
+    /// not in a folder that is this user's alone.
     pub fn ask(path: &Path, limits: Limits, patience: Duration) -> Result<Option<Self>, HandoverError> {
+        // Whoever can enter it could take the socket's name, and wait there for listeners and log.
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        check_private(folder).map_err(HandoverError::Folder)?;
         let stream = match UnixStream::connect(path) {
             Ok(stream) => stream,
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {

@@ -16,6 +16,9 @@ pub enum HandoverError {
     /// The socket broke, or the other side took too long.
     #[error("the other process does not answer: {0}")]
     Socket(#[from] io::Error),
+    /// Others could stand in for the socket.
+    #[error("the socket's folder {0}")]
+    Folder(io::Error),
     /// The other process ended the connection.
     #[error("the other process has gone")]
     Gone,

@@ -13,8 +13,10 @@ const FILES: [&str; 2] = ["certificate.pem", "key.pem"];
 /// Files of one run's certificate; removed when dropped.
 #[derive(Debug)]
 pub struct Certificate {
-    /// What the subject shows, and clients are to trust, PEM.
+    /// What the subject shows, PEM.
     pub certificate: PathBuf,
+    /// What it holds, which clients are to trust.
+    pub text: String,
     /// The subject's key, PEM, which nobody else may read.
     pub key: PathBuf,
 }
@@ -55,8 +57,8 @@ impl Certificate {
         let subject = subject.self_signed(&key)?;
         let file = |name: &str| prefix.with_added_extension(name);
         let [certificate, key_file] = FILES.map(file);
-        let made = Self { certificate, key: key_file };
-        write(&made.certificate, &subject.pem(), 0o644)?;
+        let made = Self { certificate, text: subject.pem(), key: key_file };
+        write(&made.certificate, &made.text, 0o644)?;
         write(&made.key, &key.serialize_pem(), 0o600)?;
         Ok(made)
     }

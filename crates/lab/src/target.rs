@@ -22,8 +22,11 @@ use pushlab_workload::phase::Periodic;
 use pushlab_workload::plan::{self, TlsTarget, Trust};
 use pushlab_workload::roles::Roles;
 use pushlab_workload::scenario::{Outage, Scenario};
+use std::fs::DirBuilder;
+use std::io::ErrorKind;
 use std::mem;
 use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -62,13 +65,24 @@ impl Launch<'_> {
         self.place.logs.join(format!("{:05}", self.planned.order))
     }
 
+    /// Where two processes of the server meet, of which one takes the other's place: in a folder of our own alone.
+    fn meeting(&self) -> Result<PathBuf, String> {
+        let folder = self.place.logs.join("handover");
+        match DirBuilder::new().mode(0o700).create(&folder) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                Err(format!("cannot make {}: {error}", folder.display()))
+            }
+            _ => Ok(folder.join(format!("{:05}", self.planned.order))),
+        }
+    }
+
     /// Starts the server, at a port if one is named.
     fn subject(&self, port: Option<u16>, feed: Option<(SocketAddr, &str)>, log: PathBuf) -> Result<Subject, String> {
         let Self { named, planned, experiment, place, topology } = *self;
         let (host, namespace) = (topology.subject_address(), topology.subject_namespace());
         let cores = &place.pinning.subject;
         let certificate = topology.certificate().map(|made| (made.certificate.as_path(), made.key.as_path()));
-        let handover = (outage_of(experiment) == Outage::Takeover).then(|| self.prefix().with_extension("handover"));
+        let handover = (outage_of(experiment) == Outage::Takeover).then(|| self.meeting()).transpose()?;
         let started = match &named.server {
             Server::Ours(program) => Subject::start(running::Start {
                 program: &place.builds.to_start(program.as_ref().unwrap_or(&place.program), experiment),
@@ -182,7 +196,7 @@ impl Target {
         let reached = proxy.as_ref().map_or(subject.address, |proxy| proxy.address);
         let tls = topology.certificate().map(|certificate| TlsTarget {
             server_name: reached.ip().to_string(),
-            trust: Trust::Certificate(certificate.certificate.clone()),
+            trust: Trust::Certificate(certificate.text.clone()),
         });
         Ok(Self {
             reached: plan::Target { tls, ..plan::Target::plain(reached) },

@@ -1,5 +1,6 @@
 //! Threads for clients and for the prober.
 
+use crate::broadcasts::Broadcasts;
 use crate::clients::{self, LoopConfig};
 use crate::connection::{Http1, Http2, Protocol};
 use crate::prober::{self, EchoPath, OverFrames, OverPosts, OverStreams, ProberConfig, ProberProgress, ProberReport};
@@ -8,6 +9,7 @@ use crate::transport::foreign::{Foreign, TwoWay};
 use crate::transport::websocket::WebSocket;
 use crate::transport::{Receiver, ReceiverVisitor, with_receiver};
 use pushlab_os::affinity::pin_to;
+use pushlab_os::descriptors::empty_table;
 use pushlab_wire::transport::Transport;
 use pushlab_workload::plan::{Http, Plan, ProberPath, Speaks};
 use pushlab_workload::result::Part;
@@ -26,13 +28,31 @@ impl ReceiverVisitor for SpawnLoop {
     type Output = io::Result<LoopThread>;
     fn visit<R: Receiver>(self) -> Self::Output {
         let Self(http, config, state) = self;
-        let run = match http {
-            Http::Http11 => clients::run::<R, Http1>,
-            Http::Http2 { .. } => clients::run::<R, Http2>,
-        };
-        let name = format!("clients-{}", config.progress);
-        std::thread::Builder::new().name(name).spawn(move || run(config, state))
+        match http {
+            Http::Http11 => spawn_clients::<R, Http1>(config, state, || {}),
+            Http::Http2 { .. } => spawn_clients::<R, Http2>(config, state, || {}),
+        }
     }
+}
+
+/// Starts clients of one transport, over connections of one kind, on a thread that leaves the process's table of descriptors but
+/// for what wakes a feeder. The thread begins with `begun`.
+///
+/// # Errors
+/// When the kernel gives no thread.
+#[expect(unsafe_code, reason = "docs/decisions/0023-os.md")]
+pub fn spawn_clients<R: Receiver, P: Protocol>(
+    config: LoopConfig,
+    state: Arc<RunState>,
+    begun: impl FnOnce() + Send + 'static,
+) -> io::Result<LoopThread> {
+    let name = format!("clients-{}", config.progress);
+    std::thread::Builder::new().name(name).spawn(move || {
+        // SAFETY: the thread has just begun, and what it was given owns no descriptor but this one. It opens the others itself.
+        unsafe { empty_table(state.broadcasts().map(Broadcasts::wakeup)) }?;
+        begun();
+        clients::run::<R, P>(config, state)
+    })
 }
 
 /// Starts the clients of one loop.
@@ -72,6 +92,7 @@ fn prober_http(plan: &Plan) -> Http {
     if over == Some(ProberPath::Http) { Http::Http11 } else { plan.http() }
 }
 
+#[expect(unsafe_code, reason = "docs/decisions/0023-os.md")]
 fn start_prober<E: EchoPath, P: Protocol>(
     config: ProberConfig,
     core: Option<usize>,
@@ -84,6 +105,8 @@ fn start_prober<E: EchoPath, P: Protocol>(
             // Where that is not allowed it shares the load's cores, as it does where there are few.
             let _ = pin_to(&[core]);
         }
+        // SAFETY: as for clients.
+        unsafe { empty_table(state.broadcasts().map(Broadcasts::wakeup)) }?;
         prober::run::<E, P>(config, &state, &shared)
     };
     Ok((std::thread::Builder::new().name("prober".into()).spawn(work)?, progress))

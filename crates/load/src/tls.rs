@@ -13,8 +13,10 @@ use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use std::io::{self, Read as _, Write as _};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Characters that an error shows of what is no certificate.
+const TEXT_SHOWN_MAX: usize = 100;
 
 /// A certificate that clients cannot trust.
 #[derive(Debug, thiserror::Error)]
@@ -33,28 +35,25 @@ pub enum BadCertificate {
         /// What went wrong, if anything, in brackets.
         why: String,
     },
-    /// No file, or no PEM.
-    #[error("the certificate {} cannot be read: {source}", path.display())]
-    Unreadable {
-        /// `certificate`.
-        path: PathBuf,
-        /// Why.
-        source: pem::Error,
-    },
-    /// PEM, but nothing to trust.
-    #[error("{} holds no certificate", path.display())]
+    /// No PEM.
+    #[error("the certificate cannot be read: {0}")]
+    Unreadable(#[from] pem::Error),
+    /// Nothing to trust.
+    #[error("tls.trust.certificate is {text:?}: it must be the text of a certificate, PEM, and not a file's name")]
     Empty {
-        /// `certificate`.
-        path: PathBuf,
+        /// How it begins.
+        text: String,
     },
     /// Not what X.509 wants.
-    #[error("the certificate {} cannot be used: {source}", path.display())]
-    Useless {
-        /// `certificate`.
-        path: PathBuf,
-        /// Why.
-        source: rustls::Error,
-    },
+    #[error("the certificate cannot be used: {0}")]
+    Useless(#[from] rustls::Error),
+}
+
+impl BadCertificate {
+    /// Of a text without a certificate.
+    pub fn empty(text: &str) -> Self {
+        Self::Empty { text: text.chars().take(TEXT_SHOWN_MAX).collect() }
+    }
 }
 
 /// Why TLS cannot go on; the cause inside an [`io::Error`] of a connection.
@@ -136,7 +135,7 @@ impl TlsClient {
         let name = ServerName::try_from(target.server_name.clone());
         let name = name.map_err(|_| BadCertificate::Name { name: target.server_name.clone() })?;
         let roots = match &target.trust {
-            Trust::Certificate(path) => roots_of(path)?,
+            Trust::Certificate(pem) => roots_of(pem)?,
             Trust::System => roots_of_system()?,
         };
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
@@ -188,15 +187,13 @@ fn protocol_of(http: Http) -> &'static [u8] {
     }
 }
 
-/// What a PEM file holds: a certificate that signed itself, or the authority that signed it.
-fn roots_of(path: &Path) -> Result<RootCertStore, BadCertificate> {
-    let unreadable = |source| BadCertificate::Unreadable { path: path.into(), source };
+/// What a PEM text holds: a certificate that signed itself, or the authority that signed it.
+fn roots_of(pem: &str) -> Result<RootCertStore, BadCertificate> {
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(path).map_err(unreadable)? {
-        let added = roots.add(certificate.map_err(unreadable)?);
-        added.map_err(|source| BadCertificate::Useless { path: path.into(), source })?;
+    for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
+        roots.add(certificate?)?;
     }
-    if roots.is_empty() { Err(BadCertificate::Empty { path: path.into() }) } else { Ok(roots) }
+    if roots.is_empty() { Err(BadCertificate::empty(pem)) } else { Ok(roots) }
 }
 
 /// The authorities of this system, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name, as for OpenSSL. One that

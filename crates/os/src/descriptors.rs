@@ -15,8 +15,12 @@ const KCMP_FILES: libc::c_int = 2;
 ///
 /// # Errors
 /// When there is no memory for it.
-pub fn copy_table() -> io::Result<()> {
-    // SAFETY: every number stands for the same file as before, in both tables; whoever owns one closes it in its own.
+///
+/// # Safety
+/// What owns or borrows a descriptor does not go to or from this thread any more, and what was there before is used and closed
+/// on one side alone.
+pub unsafe fn copy_table() -> io::Result<()> {
+    // SAFETY: every number stands for the same file as before, in both tables; for later ones the caller vouches.
     unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FILES) }?;
     Ok(())
 }
@@ -24,15 +28,17 @@ pub fn copy_table() -> io::Result<()> {
 /// Gives the calling thread a table of its own that is empty but for standard input, output and error, and one more
 /// descriptor if asked to, which stays open under its number.
 ///
-/// To be called before the thread owns a descriptor: any that it had is closed. Afterwards, descriptors cannot be
-/// handed to or from this thread any more, and what other threads close is closed for good.
+/// What other threads close afterwards is closed for good.
 ///
 /// # Errors
 /// When the kernel is older than 5.9.
-pub fn empty_table(kept: Option<BorrowedFd<'_>>) -> io::Result<()> {
+///
+/// # Safety
+/// The calling thread neither owns nor borrows a descriptor but `kept`, and none goes to or from it any more.
+pub unsafe fn empty_table(kept: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let close = |first: RawFd, last: libc::c_uint| {
-        // SAFETY: with CLOSE_RANGE_UNSHARE only this thread's own new table is touched, and no value of this thread
-        // owns a descriptor yet: callers do this first.
+        // SAFETY: with CLOSE_RANGE_UNSHARE only this thread's own new table is touched, and the caller says that no value of
+        // this thread owns what is closed there.
         let code = unsafe { libc::close_range(first as libc::c_uint, last, libc::CLOSE_RANGE_UNSHARE as libc::c_int) };
         if code < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     };
@@ -51,7 +57,10 @@ pub fn empty_table(kept: Option<BorrowedFd<'_>>) -> io::Result<()> {
 /// [`copy_table`]: its copies of what other threads use would keep connections open that those close.
 ///
 /// Without `/proc` nothing is closed.
-pub fn close_copies_with_peers(kept: &[RawFd]) {
+///
+/// # Safety
+/// In this thread's table, no value owns or borrows a socket or a pipe but those `kept`.
+pub unsafe fn close_copies_with_peers(kept: &[RawFd]) {
     // `/proc/self` would be the table of the process's first thread.
     for entry in fs::read_dir("/proc/thread-self/fd").into_iter().flatten().flatten() {
         let number = entry.file_name().to_str().and_then(|name| name.parse::<RawFd>().ok());
@@ -61,14 +70,18 @@ pub fn close_copies_with_peers(kept: &[RawFd]) {
         // Not of the entry, which is a link, but of what it leads to.
         let kind = fs::metadata(entry.path()).map(|found| found.file_type());
         if kind.is_ok_and(|kind| kind.is_socket() || kind.is_fifo()) {
-            close_copy(number);
+            // SAFETY: it is a socket or a pipe, and not kept.
+            unsafe { close_copy(number) };
         }
     }
 }
 
 /// Closes a descriptor in the calling thread's table that is a copy of one in another thread's table, which goes on
 /// being used there.
-pub fn close_copy(number: RawFd) {
+///
+/// # Safety
+/// No value owns or borrows it in this thread's table.
+pub unsafe fn close_copy(number: RawFd) {
     // SAFETY: the caller says that no value owns it in this table; a number that is not open is an error.
     unsafe { libc::close(number) };
 }
@@ -98,7 +111,8 @@ pub fn activated() -> io::Result<Vec<OwnedFd>> {
     let own = |number| {
         // A copy is not inherited by children, as the original is.
         let copy = inherited(number)?;
-        close_copy(number);
+        // SAFETY: whoever started the process left it to whoever asks for it first, and that is here.
+        unsafe { close_copy(number) };
         Ok(copy)
     };
     (0..number("LISTEN_FDS").unwrap_or(0)).map(|index| own(FIRST_NOT_STANDARD + index)).collect()
@@ -133,7 +147,8 @@ mod tests {
         let (address, number) = (kept.local_addr().unwrap(), kept.as_raw_fd());
         thread::scope(|scope| {
             let alone = scope.spawn(|| {
-                empty_table(Some(kept.as_fd())).unwrap();
+                // SAFETY: this thread has just begun, and uses nothing else of the test's.
+                unsafe { empty_table(Some(kept.as_fd())) }.unwrap();
                 let listed = fs::read_dir("/proc/thread-self/fd").unwrap();
                 let numbers =
                     listed.map(|entry| entry.unwrap().file_name().to_str().unwrap().parse::<RawFd>().unwrap());
@@ -145,7 +160,8 @@ mod tests {
             assert_ne!(alone.join().unwrap(), address);
         });
         thread::spawn(|| {
-            empty_table(None).unwrap();
+            // SAFETY: this thread has just begun.
+            unsafe { empty_table(None) }.unwrap();
             assert!(TcpListener::bind("127.0.0.1:0").is_ok());
         })
         .join()
@@ -162,8 +178,11 @@ mod tests {
         let kept = listener.as_raw_fd();
         let (client_number, own) = (client.as_raw_fd(), std::process::id());
         let other = thread::spawn(move || {
-            copy_table().unwrap();
-            close_copies_with_peers(&[kept]);
+            // SAFETY: this thread owns none of them, and asks by number what is open.
+            unsafe {
+                copy_table().unwrap();
+                close_copies_with_peers(&[kept]);
+            }
             assert!(inherited(kept).is_ok() && inherited(client_number).is_err() && inherited(-1).is_err());
             ready.send(rustix::thread::gettid().as_raw_nonzero().get() as u32).unwrap();
             let _ = ended.recv();

@@ -23,6 +23,7 @@ pub mod control_group;
 pub mod counter;
 pub mod descriptors;
 pub mod files;
+pub mod folder;
 pub mod limits;
 pub mod namespace;
 pub mod netlink;

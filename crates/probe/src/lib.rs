@@ -38,6 +38,9 @@ mod sock_diag;
 mod switches;
 mod tree;
 
+#[cfg(test)]
+mod own_table;
+
 /// A thread's copy of the descriptor table keeps open what another test closes, so the tests that copy the table take turns
 /// with each other and with the one that looks for a listener that it has closed.
 #[cfg(test)]

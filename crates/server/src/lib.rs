@@ -22,6 +22,7 @@ mod inbox;
 mod leaving;
 mod listening;
 mod metrics;
+mod own_table;
 mod pool;
 mod presence;
 mod rolling;
@@ -58,7 +59,7 @@ use presence::Presence;
 use pushlab_access::Holder;
 use pushlab_access::proxies::TrustedProxies;
 use pushlab_application::{Hub, Present, PublishError, Publisher};
-use pushlab_os::{clock, descriptors};
+use pushlab_os::clock;
 use pushlab_session::reply;
 use pushlab_tls::certificate::Tls;
 use pushlab_wire::channel::Channel;
@@ -374,12 +375,7 @@ fn spawn(shared: &Arc<Shared>, parts: Vec<Part>) -> Result<Vec<JoinHandle<io::Re
             let _ending = ending;
             let mut event_loop = EventLoop::new(shared, index, poll, listeners, inbox, caller);
             // Refused, the table stays shared, which only means that the limit is reached earlier.
-            let has_left = has_own_tables && descriptors::copy_table().is_ok();
-            if has_left {
-                // A listener that stays open anywhere goes on taking connections that nobody accepts, and the peer of
-                // a socket or pipe would never see its end.
-                descriptors::close_copies_with_peers(&kept);
-            }
+            let has_left = has_own_tables && own_table::leave(&kept);
             // A ring belongs to its thread's table of descriptors.
             let opened = event_loop.open_engine();
             // The receiver waits for this right below.
@@ -394,7 +390,7 @@ fn spawn(shared: &Arc<Shared>, parts: Vec<Part>) -> Result<Vec<JoinHandle<io::Re
             moved.extend(own);
         }
     }
-    moved.into_iter().for_each(descriptors::close_copy);
+    own_table::close_left(moved);
     Ok(threads)
 }
 

@@ -1,11 +1,13 @@
 //! Workers that are processes of this machine.
 
 use crate::process::Process;
+use pushlab_fleet::worker::Allowed;
 use pushlab_fleet::{Division, Fleet, Load};
 use pushlab_link::namespace::Namespace;
 use pushlab_os::child::Prepare as _;
 use pushlab_workload::messages::{Message, Order};
 use pushlab_workload::plan::Plan;
+use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -40,6 +42,7 @@ impl Processes {
     /// the back end, of which the plan speaks.
     fn start(
         program: &Path,
+        arguments: &[OsString],
         workers: usize,
         cores: &[usize],
         namespace: Option<&Namespace>,
@@ -49,7 +52,7 @@ impl Processes {
         let mut this = Self { workers: Vec::new(), messages };
         for worker in 0..workers {
             let mut command = Command::new(program);
-            command.arg("worker").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            command.arg("worker").args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
             if let Some(namespace) = namespace {
                 namespace.give_to(&mut command);
             }
@@ -122,7 +125,7 @@ pub fn begin(
 ) -> Result<(Load<Processes>, Plan), String> {
     let division = Division::of(plan).map_err(|error| format!("the plan cannot be run: {error}"))?;
     let plan = division.plan.clone();
-    let fleet = Processes::start(program, division.workers(), cores, namespace, listener)
+    let fleet = Processes::start(program, &Allowed::arguments(&plan), division.workers(), cores, namespace, listener)
         .map_err(|error| format!("cannot start the worker {}: {error}", program.display()))?;
     Ok((Load::begin(fleet, division), plan))
 }

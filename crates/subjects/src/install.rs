@@ -133,8 +133,9 @@ impl Cache {
     /// The folder named in `PUSHLAB_CACHE`, or `pushlab` in the user's cache folder.
     pub fn of_user() -> Self {
         let named = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let home = || named("HOME").map(|home| home.join(".cache"));
-        let user = || named("XDG_CACHE_HOME").or_else(home).unwrap_or_else(std::env::temp_dir).join("pushlab");
+        // In a folder for temporary files, others could lay programs ready.
+        let home = || std::env::home_dir().filter(|home| home.is_absolute()).unwrap_or("/".into()).join(".cache");
+        let user = || named("XDG_CACHE_HOME").unwrap_or_else(home).join("pushlab");
         Self(named("PUSHLAB_CACHE").unwrap_or_else(user))
     }
 

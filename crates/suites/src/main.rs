@@ -16,6 +16,7 @@ mod suite;
 mod table;
 mod tools;
 
+use pushlab_os::folder::TemporaryFolder;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
@@ -152,7 +153,7 @@ fn place(root: &Path, temporary: &Temporary) -> Result<Place, String> {
         ("PUSHLAB", text(target.join("release/pushlab"))),
         // Some servers are in folders that are not in an ordinary user's PATH.
         ("PATH", format!("{path}:/usr/sbin:/sbin")),
-        ("TMPDIR", text(temporary.0.clone())),
+        ("TMPDIR", text(temporary.0.path().to_owned())),
         // Foreign servers are installed once, and not into the user's own cache.
         ("PUSHLAB_CACHE", text(target.join("tests/cache"))),
         ("NO_COLOR", "1".to_owned()),
@@ -180,26 +181,17 @@ fn tell_failure(outcome: &Outcome) {
 }
 
 /// A folder for the temporary files of all suites.
-struct Temporary(PathBuf);
+struct Temporary(TemporaryFolder);
 
 impl Temporary {
     fn new() -> Result<Self, String> {
         // Paths of sockets begin with it, so it is short.
-        let path = std::env::temp_dir().join(format!("pl{:x}", std::process::id()));
-        std::fs::create_dir(&path).map_err(|error| format!("cannot make {}: {error}", path.display()))?;
-        Ok(Self(path))
+        TemporaryFolder::make("pl").map(Self).map_err(|error| error.to_string())
     }
 
     /// Removes the folder and names what was left in it.
     fn end(self) -> Vec<String> {
-        let entries = std::fs::read_dir(&self.0).into_iter().flatten().flatten();
+        let entries = std::fs::read_dir(self.0.path()).into_iter().flatten().flatten();
         entries.map(|entry| format!("{}", entry.path().display())).collect()
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        // A folder left behind does no harm.
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }

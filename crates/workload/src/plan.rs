@@ -106,7 +106,9 @@ pub struct Plan {
     pub clients_in: ClientsIn,
     /// What a browser's pages load so that they speak as `speaks` says, in this order: libraries, then their adapter.
     /// None but our own for the bare dialect. `None` where the subject has no client for pages.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ///
+    /// A plan that is sent names no files, as it may come from another machine: whoever starts a worker names them.
+    #[serde(skip)]
     pub page_scripts: Option<Vec<PathBuf>>,
     /// Ends the drain as well, ms: so long has nobody received or published anything. `None`: only its own time does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -248,8 +250,8 @@ pub struct TlsTarget {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trust {
-    /// That of the certificates in a PEM file and of nobody else: the one made for the run.
-    Certificate(PathBuf),
+    /// That of these certificates, PEM, and of nobody else: the one made for the run.
+    Certificate(String),
     /// That of the authorities which this system trusts.
     System,
 }
@@ -286,8 +288,9 @@ pub struct Speaks {
     /// Which of several ways over the transport; empty for the usual one.
     #[serde(default)]
     pub how: String,
-    /// Where the first client's conversation with the server is recorded: one JSON text a line.
-    #[serde(default)]
+    /// Where the first client's conversation with the server is recorded: one JSON text a line. Not sent, like
+    /// [`Plan::page_scripts`].
+    #[serde(skip)]
     pub recording: Option<PathBuf>,
 }
 

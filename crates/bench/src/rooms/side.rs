@@ -7,6 +7,7 @@ use crate::subject::{FanOut, Role, Serve, Subject};
 use anyhow::{Context as _, ensure};
 use pushlab_os::clock::CpuClock;
 use pushlab_os::counter::CacheMisses;
+use pushlab_os::folder::TemporaryFolder;
 use pushlab_subjects::catalogue::{Entry, catalogue};
 use pushlab_subjects::install::{Cache, Installed};
 use pushlab_subjects::running::{ForeignStart, Subject as Foreign};
@@ -92,7 +93,7 @@ impl Side {
             logs_collections: false,
             environment: &[],
             cores: &[cores.subject],
-            log: std::env::temp_dir().join(format!("pushlab-bench-{}-{name}.log", std::process::id())),
+            log: TemporaryFolder::make("pushlab-bench")?.keep().join(format!("{name}.log")),
         })?;
         let (id, address) = (subject.id(), subject.address);
         let plan = Plan { core: cores.load, address, dialect: Dialect::Bare, shape, family };

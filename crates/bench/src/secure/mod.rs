@@ -8,16 +8,16 @@ pub use tls::Tls;
 
 use crate::connect::open_blocking;
 use anyhow::Context as _;
+use pushlab_os::folder::TemporaryFolder;
 use pushlab_server::TlsFiles;
 use rustls::client::Resumption;
 use rustls::crypto::ring;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
-use std::fs::{self, DirBuilder, File};
+use std::fs::File;
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
-use std::os::unix::fs::DirBuilderExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// The name in the certificate.
@@ -28,7 +28,7 @@ const HTTP2: &[u8] = b"h2";
 
 /// A certificate made for one measurement, in a folder that nobody else may read; removed when dropped.
 pub struct Certificate {
-    folder: PathBuf,
+    folder: TemporaryFolder,
     roots: Arc<RootCertStore>,
 }
 
@@ -43,11 +43,8 @@ impl Certificate {
         let made = rcgen::generate_simple_self_signed([NAME.to_owned()])?;
         let mut roots = RootCertStore::empty();
         roots.add(made.cert.der().clone())?;
-        let name = format!("pushlab-bench-{}-{:016x}", std::process::id(), fastrand::u64(..));
-        let folder = std::env::temp_dir().join(name);
-        DirBuilder::new().mode(0o700).create(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        let certificate = Self { folder, roots: Arc::new(roots) };
-        let files = files_in(&certificate.folder);
+        let certificate = Self { folder: TemporaryFolder::make("pushlab-bench")?, roots: Arc::new(roots) };
+        let files = files_in(certificate.folder());
         for (path, text) in [(files.certificate, made.cert.pem()), (files.key, made.signing_key.serialize_pem())] {
             let mut file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
             file.write_all(text.as_bytes())?;
@@ -57,7 +54,7 @@ impl Certificate {
 
     /// Where its files are.
     pub fn folder(&self) -> &Path {
-        &self.folder
+        self.folder.path()
     }
 
     /// Clients that speak HTTP/1.1.
@@ -83,13 +80,6 @@ impl Certificate {
     /// A connection for HTTP/1.1 that waits for its answers.
     pub fn open_blocking(&self, address: SocketAddr) -> anyhow::Result<StreamOwned<ClientConnection, TcpStream>> {
         Ok(StreamOwned::new(session(&self.http1())?, open_blocking(address)?))
-    }
-}
-
-impl Drop for Certificate {
-    fn drop(&mut self) {
-        // What cannot be removed is of no use to anybody.
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 

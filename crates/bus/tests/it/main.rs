@@ -230,9 +230,9 @@ fn a_worker_is_one_labs_until_that_lets_it_go() {
 
     // What one of an earlier version would say.
     let earlier = Connection::open(&address, &Access::default(), "earlier").unwrap();
-    let presence = Presence { id: "1".to_owned(), name: "old".to_owned(), lab: None, ..one.own().remove(0) };
+    let presence = Presence { id: "-.1".to_owned(), name: "old".to_owned(), lab: None, ..one.own().remove(0) };
     let presence = Presence { version: "0.0.9".to_owned(), ..presence };
-    earlier.publish(address.names.presence(), serde_json::to_vec(&presence).unwrap()).unwrap();
+    earlier.publish(address.names.presence("-.1"), serde_json::to_vec(&presence).unwrap()).unwrap();
     let why = refused(&other);
     assert!(why.contains("; old has version 0.0.9, and this is"), "{why}");
 

@@ -2,9 +2,9 @@
 
 use crate::signals;
 use crate::units::mebibytes;
-use anyhow::Context as _;
 use pushlab_experiment::frameworks::{self, Published};
 use pushlab_lab::this_program;
+use pushlab_os::folder::TemporaryFolder;
 use pushlab_subjects::catalogue::{Entry, catalogue};
 use pushlab_subjects::facts::bundle::ClientSize;
 use pushlab_subjects::facts::cuts::{AfterCut, BetweenPolls, Outcome};
@@ -18,9 +18,8 @@ use std::fmt::Write as _;
 /// prints it. What is not installed is left out.
 pub fn run(names: &[String], again: bool, json: bool) -> anyhow::Result<ExitCode> {
     signals::block();
-    let logs = std::env::temp_dir().join(format!("pushlab-facts-{}", std::process::id()));
-    std::fs::create_dir_all(&logs).with_context(|| format!("cannot make the folder {}", logs.display()))?;
-    let options = FactsOptions { program: this_program()?, logs: logs.clone() };
+    let logs = TemporaryFolder::make("pushlab-facts")?;
+    let options = FactsOptions { program: this_program()?, logs: logs.path().to_owned() };
     let cache = Cache::of_user();
     let mut code = ExitCode::Ok;
     let mut all = Vec::new();
@@ -49,8 +48,7 @@ pub fn run(names: &[String], again: bool, json: bool) -> anyhow::Result<ExitCode
         };
         all.push(facts);
     }
-    // Kept where a subject has said something.
-    let _ = std::fs::remove_dir(&logs);
+    logs.keep_unless_empty();
     if json {
         let told = |facts| Told { facts, johannessen_2014: frameworks::find(&facts.name) };
         println!("{}", serde_json::to_string_pretty(&all.iter().map(told).collect::<Vec<_>>())?);

@@ -3,8 +3,9 @@
 use crate::signals;
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
+use pushlab_bus::names::Rights;
 use pushlab_bus::words::Role;
-use pushlab_bus::{Access, Address, Broker, Crew, Watcher, unique};
+use pushlab_bus::{Access, Address, Broker, Crew, User, Watcher, unique};
 use pushlab_experiment::Experiment;
 use pushlab_lab::{Meeting, Workers, this_program};
 use pushlab_subjects::install::Cache;
@@ -20,14 +21,15 @@ use std::time::Duration;
 const WATCH: Duration = Duration::from_millis(100);
 /// Time for a worker to leave.
 const LEAVE_WITHIN: Duration = Duration::from_secs(3);
-/// The variable that holds the broker's token: unlike an argument, other users cannot see it.
+/// The variable that holds the broker's token or password: unlike an argument, other users cannot see it.
 const TOKEN: &str = "PUSHLAB_FLEET_TOKEN";
 
 /// How a broker lets us in.
 #[derive(Debug, Args)]
 pub struct BrokerArgs {
-    /// Token that the fleet's broker asks for. Others on this machine can read arguments, but not the variable.
-    #[arg(long, value_name = "TOKEN", env = TOKEN, hide_env_values = true)]
+    /// USER:PASSWORD, or the token, that the fleet's broker asks for. Others on this machine can read arguments, but not the
+    /// variable.
+    #[arg(long, value_name = "USER:PASSWORD", env = TOKEN, hide_env_values = true)]
     token: Option<String>,
     /// NATS credentials that the fleet's broker asks for: a file with a JWT and the seed of its key.
     #[arg(long, value_name = "FILE")]
@@ -145,24 +147,30 @@ pub fn run(args: &FleetCommands) -> anyhow::Result<ExitCode> {
 fn up(args: &UpArgs) -> anyhow::Result<ExitCode> {
     signals::block();
     let installed = Broker::install(&Cache::of_user(), &mut signals::has_come)?;
-    let token = format!("{:016x}{:016x}", unique()?, unique()?);
-    let folder = std::env::temp_dir().join(format!("pushlab-broker-{}", std::process::id()));
-    let mut broker = Broker::start(&installed, args.listen, &token, folder)?;
-    let mut workers = Vec::new();
+    let user = |name: &str, rights: fn(&str) -> Rights| -> anyhow::Result<User> {
+        let password = format!("{:016x}{:016x}", unique()?, unique()?);
+        Ok(User { name: name.to_owned(), password, rights: rights(name) })
+    };
+    let mut users = vec![user("lab", Rights::of_lab)?, user("worker", Rights::of_worker)?];
     for number in 1..=args.workers {
-        let name = format!("worker-{number}");
-        let mut command = Command::new(this_program()?);
-        command.args(["worker", "--join", &format!("nats://{}", broker.address), "--name", &name]);
-        command.arg(format!("--spare-cores={}", args.spare_cores)).env(TOKEN, &token).stdin(Stdio::null());
-        let process = Process::start(&mut command, &[]).with_context(|| format!("cannot start {name}"))?;
-        workers.push((name, process));
+        users.push(user(&format!("worker-{number}"), Rights::of_worker)?);
     }
+    let mut broker = Broker::start(&installed, args.listen, &users)?;
+    let mut workers = Vec::new();
+    for User { name, password, .. } in &users[2..] {
+        let mut command = Command::new(this_program()?);
+        command.args(["worker", "--join", &format!("nats://{}", broker.address), "--name", name]);
+        command
+            .arg(format!("--spare-cores={}", args.spare_cores))
+            .env(TOKEN, format!("{name}:{password}"))
+            .stdin(Stdio::null());
+        let process = Process::start(&mut command, &[]).with_context(|| format!("cannot start {name}"))?;
+        workers.push((name.clone(), process));
+    }
+    let as_user = |user: &User| format!("nats://{}:{}@{}", user.name, user.password, broker.address);
     println!("broker at {} (process {}); Ctrl-C ends it and its workers", broker.address, broker.id());
-    println!(
-        "measure with: pushlab run EXPERIMENT --fleet nats://{token}@{} --workers {}",
-        broker.address, args.workers
-    );
-    println!("join with:    pushlab worker --join nats://{token}@{}", broker.address);
+    println!("measure with: pushlab run EXPERIMENT --fleet {} --workers {}", as_user(&users[0]), args.workers);
+    println!("join with:    pushlab worker --join {}", as_user(&users[1]));
     while !signals::wait(WATCH) {
         if let Some(why) = broker.death() {
             anyhow::bail!(why);
@@ -181,7 +189,7 @@ fn up(args: &UpArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn list(address: &Address, access: &Access, json: bool) -> anyhow::Result<ExitCode> {
-    let there = Crew::open(address, access)?.list();
+    let there = Crew::open(address, access)?.list()?;
     if json {
         println!("{}", serde_json::to_string(&there)?);
         return Ok(ExitCode::Ok);

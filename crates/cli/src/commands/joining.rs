@@ -66,7 +66,7 @@ impl JoiningArgs {
             let mut command = Command::new(&program);
             match is_of_this_machine && env::var_os(FALSE_CLOCK).is_none() {
                 true => command.args(&alone),
-                false => command.args(env::args_os().skip(1)).arg("--by-clock-of").arg(lab),
+                false => command.args(env::args_os().skip(1)).arg(format!("--by-clock-of={lab}")),
             };
             command
         });

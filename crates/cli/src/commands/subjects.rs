@@ -6,6 +6,7 @@ use crate::units::mebibytes;
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use pushlab_lab::this_program;
+use pushlab_os::folder::TemporaryFolder;
 use pushlab_subjects::catalogue::{Entry, catalogue};
 use pushlab_subjects::check::{CheckOptions, Checked, Judged, PUBLICATIONS, check};
 use pushlab_subjects::install::{Cache, InstallError, missing_tool};
@@ -158,16 +159,15 @@ fn install(which: &Which) -> anyhow::Result<ExitCode> {
 fn check_all(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     signals::block();
     let cache = Cache::of_user();
-    let logs = std::env::temp_dir().join(format!("pushlab-check-{}", std::process::id()));
-    let folders = [Some(&logs), args.record.as_ref()];
-    for folder in folders.into_iter().flatten() {
+    let logs = TemporaryFolder::make("pushlab-check")?;
+    if let Some(folder) = &args.record {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     }
     let options = CheckOptions {
         program: this_program()?,
         publications: args.publications,
         recordings: args.record.clone(),
-        logs: logs.clone(),
+        logs: logs.path().to_owned(),
     };
     let mut code = ExitCode::Ok;
     for entry in args.which.entries()? {
@@ -190,7 +190,7 @@ fn check_all(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         for endpoint in entry.manifest.endpoints.iter().filter(is_wanted) {
             let outcome = check(&entry.manifest, &installed, endpoint, &options, &mut signals::has_come);
             if signals::has_come() {
-                let _ = std::fs::remove_dir(&logs);
+                logs.keep_unless_empty();
                 anyhow::bail!("interrupted");
             }
             if !tell(name, endpoint, outcome) {
@@ -198,8 +198,7 @@ fn check_all(args: &CheckArgs) -> anyhow::Result<ExitCode> {
             }
         }
     }
-    // Kept where there is something in it.
-    let _ = std::fs::remove_dir(&logs);
+    logs.keep_unless_empty();
     Ok(code)
 }
 
@@ -245,7 +244,8 @@ fn start(name: &str) -> anyhow::Result<ExitCode> {
     signals::block();
     let entry = catalogue()?.find(name)?;
     let installed = Cache::of_user().install(entry, &mut signals::has_come)?;
-    let log = std::env::temp_dir().join(format!("pushlab-{name}-{}.log", std::process::id()));
+    let folder = TemporaryFolder::make("pushlab-start")?;
+    let log = folder.path().join(format!("{name}.log"));
     let mut subject = Subject::start_foreign(ForeignStart {
         manifest: &entry.manifest,
         installed: &installed,

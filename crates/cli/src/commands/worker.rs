@@ -3,10 +3,11 @@
 use super::joining::{JoiningArgs, Part};
 use clap::Args;
 use pushlab_bus::JoinsAs;
-use pushlab_fleet::worker::serve;
+use pushlab_fleet::worker::{Allowed, serve};
 use pushlab_wire::codes::ExitCode;
 use std::io;
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 /// Host virtual clients for labs on other machines: join a fleet, and wait for work until Ctrl-C or SIGTERM.
 ///
@@ -23,12 +24,19 @@ pub struct WorkerArgs {
     /// Physical cores, counted from the first, that it leaves to others.
     #[arg(long, value_name = "N", default_value_t = 0)]
     spare_cores: usize,
+    /// Allow the run's clients to live in a browser, whose pages load these scripts. The lab says so where it starts a worker.
+    #[arg(long, value_name = "FILE", num_args = 0.., hide = true, conflicts_with = "join")]
+    browser: Option<Vec<PathBuf>>,
+    /// Record the first client's conversation with the server here. The lab says so where it starts a worker.
+    #[arg(long, value_name = "FILE", hide = true, conflicts_with = "join")]
+    recording: Option<PathBuf>,
 }
 
 pub fn run(args: &WorkerArgs) -> anyhow::Result<ExitCode> {
     match args.joining.part()? {
         Part::OfRun(clock) => {
-            let is_done = serve(io::stdin(), io::stdout().lock(), clock.as_ref())?;
+            let allowed = Allowed { browser: args.browser.clone(), recording: args.recording.clone() };
+            let is_done = serve(io::stdin(), io::stdout().lock(), clock.as_ref(), allowed)?;
             Ok(if is_done { ExitCode::Ok } else { ExitCode::Failed })
         }
         Part::Join(address) => {

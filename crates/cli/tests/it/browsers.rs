@@ -199,7 +199,7 @@ fn serve_secure(options: &[&str]) -> (Served, TlsTarget) {
     };
     let (certificate, key) = (file("certificate", made.pem()), file("key", key.serialize_pem()));
     let served = Served::start(&[&["--tls-certificate", &certificate, "--tls-key", &key], options].concat());
-    (served, TlsTarget { server_name: "127.0.0.1".to_owned(), trust: Trust::Certificate(certificate.into()) })
+    (served, TlsTarget { server_name: "127.0.0.1".to_owned(), trust: Trust::Certificate(made.pem()) })
 }
 
 #[test]

@@ -1,17 +1,32 @@
 //! Load on workers that have joined a fleet, of which all machines are this one.
 
-use crate::campaign::{Place, wait_for};
+use crate::campaign::{PATIENCE, Place, wait_for};
+use crate::receipts::Served;
+use pushlab_bus::names::ANY;
+use pushlab_bus::words::{FromLab, ToLab};
+use pushlab_bus::{Access, Address, Connection};
+use pushlab_os::clock::monotonic_ns;
 use pushlab_os::process::{Signal, send};
-use serde_json::Value;
+use pushlab_wire::pieces::{Cutter, PieceDecoder};
+use pushlab_wire::transport::Transport;
+use pushlab_workload::messages::Order;
+use pushlab_workload::segment::Segment;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
 
 /// A broker and its first workers; they end with it.
 pub struct Fleet<'a> {
     place: &'a Place,
     pub up: Child,
-    /// Where it meets, with its token.
+    /// Where it meets, with the password of labs.
     pub url: String,
+    /// The same with that of workers.
+    pub join_url: String,
     joined: Vec<Child>,
 }
 
@@ -28,13 +43,14 @@ impl<'a> Fleet<'a> {
         change(&mut command);
         let mut up = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(up.stdout.take().unwrap()).lines().map_while(Result::ok);
-        let url = lines.find_map(|line| {
-            let (_, rest) = line.split_once("--fleet ")?;
-            Some(rest.split_whitespace().next().unwrap().to_owned())
-        });
+        let mut url_after = |option: &str| {
+            let url = |line: String| Some(line.split_once(option)?.1.split_whitespace().next()?.to_owned());
+            lines.find_map(url).expect("it says where it is")
+        };
+        let (url, join_url) = (url_after("--fleet "), url_after("--join "));
         // Read to the end: what cannot be printed would end it.
         std::thread::spawn(move || lines.for_each(drop));
-        Self { place, up, url: url.expect("it says where it is"), joined: Vec::new() }
+        Self { place, up, url, join_url, joined: Vec::new() }
     }
 
     /// A further worker, of which `change` makes another one.
@@ -44,7 +60,7 @@ impl<'a> Fleet<'a> {
 
     /// A further worker or agent.
     pub fn join_as(&mut self, what: &str, name: &str, change: impl FnOnce(&mut Command)) -> u32 {
-        let mut command = self.place.pushlab(&[what, "--join", &self.url, "--name", name]);
+        let mut command = self.place.pushlab(&[what, "--join", &self.join_url, "--name", name]);
         change(&mut command);
         let child = command.stdout(Stdio::null()).spawn().unwrap();
         let id = child.id();
@@ -195,4 +211,177 @@ fn nobody_without_the_token_is_let_in_and_no_result_keeps_it() {
         let export = place.prints(&["export", result, "--format", "json"]);
         assert!(!export.contains(token) && export.contains(&bare));
     }
+}
+
+/// A lab that tells a worker what it likes.
+struct Hostile {
+    connection: Connection,
+    address: Address,
+    cutter: Cutter,
+    heard: Receiver<Vec<u8>>,
+    decoder: PieceDecoder,
+    worker: Value,
+}
+
+impl Hostile {
+    const ID: &str = "lab.hostile";
+
+    /// One that has taken the only worker of a fleet.
+    fn of(fleet: &Fleet<'_>) -> Self {
+        let address = Address::parse(&fleet.url).unwrap();
+        let connection = Connection::open(&address, &Access::default(), "test").unwrap();
+        let (sender, heard) = mpsc::channel();
+        let subject = address.names.to_lab(Self::ID, ANY);
+        connection.subscribe(subject, move |_, piece| drop(sender.send(piece.to_vec()))).unwrap();
+        connection.flush();
+        let (cutter, worker) = (Cutter::new(1), fleet.list().remove(0));
+        let mut this = Self { connection, address, cutter, heard, decoder: PieceDecoder::default(), worker };
+        this.say(&FromLab::Reserve);
+        assert!(matches!(this.hear(), ToLab::Reserved));
+        this
+    }
+
+    fn say(&mut self, word: &FromLab) {
+        let subject = self.address.names.to_worker(self.worker["id"].as_str().unwrap(), Self::ID);
+        for piece in self.cutter.cut(&serde_json::to_vec(word).unwrap(), 65_536).unwrap() {
+            self.connection.publish(subject.clone(), piece).unwrap();
+        }
+    }
+
+    fn hear(&mut self) -> ToLab {
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            self.connection.publish(self.address.names.labs(Self::ID), Vec::new()).unwrap();
+            let Ok(piece) = self.heard.recv_timeout(Duration::from_millis(500)) else { continue };
+            if let Some(message) = self.decoder.take(&piece).unwrap() {
+                return serde_json::from_slice(&message).unwrap();
+            }
+        }
+        panic!("the worker said nothing");
+    }
+
+    /// What the worker's process of a run says of a plan, which is abandoned as soon as its clients connect.
+    fn run(&mut self, run: u64, plan: &Value) -> String {
+        let boot = self.worker["boot"].as_str().unwrap().to_owned();
+        self.say(&FromLab::Start { run, boot, clock: None });
+        let prepare = json!({ "order": "prepare", "plan": plan, "segment": Segment::whole(1) });
+        let line = |order: &Value| to_raw_value(order).unwrap();
+        self.say(&FromLab::Line { run, line: line(&prepare) });
+        let mut said = String::new();
+        loop {
+            let heard: Box<RawValue> = match self.hear() {
+                ToLab::Line { line, .. } => line,
+                ToLab::Ended { .. } => return said,
+                other => panic!("{other:?}"),
+            };
+            let heard: Value = serde_json::from_str(heard.get()).unwrap();
+            said.push_str(&heard.to_string());
+            let next = match heard["message"].as_str().unwrap() {
+                "prepared" => Order::Connect { origin_ns: monotonic_ns() },
+                "state" => Order::Abandon,
+                _ => continue,
+            };
+            self.say(&FromLab::Line { run, line: line(&json!(next)) });
+        }
+    }
+}
+
+#[test]
+fn a_plan_from_the_broker_reaches_no_file_and_starts_no_browser() {
+    let place = Place::new("fleet-files");
+    let (fleet, served, mut lab);
+    fleet = Fleet::up(&place, 1);
+    served = Served::start(&[]);
+    lab = Hostile::of(&fleet);
+    let victim = place.path("victim.pem");
+    std::fs::write(&victim, "untouched").unwrap();
+    let mut plan = json!(served.plan(Transport::WebSocket));
+    (plan["loops"], plan["receipts"]) = (json!(1), json!(false));
+
+    let mut recorded = plan.clone();
+    recorded["speaks"] = json!({ "dialect": "bare", "path": "/", "recording": victim });
+    recorded["page_scripts"] = json!([victim]);
+    let said = lab.run(1, &recorded);
+    assert!(said.contains("\"message\":\"done\""), "{said}");
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "untouched");
+
+    let mut trusting = plan.clone();
+    trusting["target"]["tls"] = json!({ "server_name": "localhost", "trust": { "certificate": victim } });
+    let said = lab.run(2, &trusting);
+    assert!(said.contains("victim.pem") && said.contains("must be the text of a certificate"), "{said}");
+
+    plan["clients_in"] = json!({ "kind": "chromium" });
+    let said = lab.run(3, &plan);
+    assert!(said.contains("a browser (Chromium), which this worker may not start"), "{said}");
+    lab.say(&FromLab::Release);
+}
+
+#[test]
+fn the_broker_lets_nobody_speak_for_another_or_read_what_is_for_another() {
+    let place = Place::new("fleet-rights");
+    let fleet = Fleet::up(&place, 1);
+    let worker = fleet.list().remove(0)["id"].as_str().unwrap().to_owned();
+    let open = |url: &str| {
+        let address = Address::parse(url).unwrap();
+        (Connection::open(&address, &Access::default(), "test").unwrap(), address.names)
+    };
+    let ((joined, names), (lab, _)) = (open(&fleet.join_url), open(&fleet.url));
+    let is_refused = |connection: &Connection, what: &str| {
+        wait_for(&format!("the broker to refuse {what}"), || connection.check_rights().is_err().then_some(()));
+    };
+    // As who joins, and as a lab.
+    let published = [
+        (&joined, names.to_worker(&worker, "lab.1")),
+        (&joined, names.call()),
+        (&joined, names.labs("lab.1")),
+        (&joined, names.presence(&worker)),
+        (&joined, names.to_lab("lab.1", &worker)),
+        (&joined, "_INBOX.worker-1.1".to_owned()),
+        (&lab, names.presence(&worker)),
+        (&lab, names.to_lab("lab.1", &worker)),
+        (&lab, names.to_worker(&worker, "other.1")),
+    ];
+    for (connection, subject) in published {
+        connection.publish(subject.clone(), Vec::new()).unwrap();
+        is_refused(connection, &subject);
+    }
+    let read = [
+        (&joined, names.to_worker(ANY, ANY)),
+        (&joined, names.to_worker(&worker, ANY)),
+        (&joined, names.to_lab(ANY, ANY)),
+        (&joined, names.presence(ANY)),
+        (&joined, names.clock(ANY)),
+        (&joined, "_INBOX.>".to_owned()),
+        (&joined, ">".to_owned()),
+        (&lab, names.to_worker(ANY, ANY)),
+        (&lab, "_INBOX.>".to_owned()),
+    ];
+    for (connection, subject) in read {
+        connection.subscribe(subject.clone(), |_, _| {}).unwrap();
+        is_refused(connection, &subject);
+    }
+    // Whoever has mixed them up is told.
+    let (code, said) = place.fails(&["fleet", "list", "--fleet", &fleet.join_url]);
+    assert!(code == 1 && said.contains("users of their own"), "{code}: {said}");
+    let (code, said) = place.fails(&["worker", "--join", &fleet.url]);
+    assert!(code == 1 && said.contains("users of their own"), "{code}: {said}");
+}
+
+#[test]
+fn a_folder_that_another_user_made_first_gets_no_password() {
+    let place = Place::new("fleet-folder");
+    let script = "mkdir -p tmp && mkdir -m 777 tmp/pushlab-broker-$$ && exec \"$0\" \"$@\"";
+    let change = |command: &mut Command| {
+        let mut through = Command::new("sh");
+        through.args(["-c", script]).arg(command.get_program()).args(command.get_args());
+        through.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        through.env("TMPDIR", place.path("tmp")).current_dir(place.path("")).stdin(Stdio::null());
+        *command = through;
+    };
+    let fleet = Fleet::up_at(&place, "127.0.0.1:0", 0, change);
+    let folders = std::fs::read_dir(place.path("tmp")).unwrap().map(|entry| entry.unwrap().path());
+    let (theirs, ours): (Vec<_>, Vec<_>) =
+        folders.partition(|path| path.ends_with(format!("pushlab-broker-{}", fleet.up.id())));
+    assert_eq!(std::fs::read_dir(&theirs[0]).unwrap().count(), 0, "{ours:?}");
+    assert_eq!(std::fs::metadata(&ours[0]).unwrap().permissions().mode() & 0o777, 0o700);
 }

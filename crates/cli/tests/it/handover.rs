@@ -1,9 +1,12 @@
 //! `pushlab serve` that takes over and is taken over from, as processes.
 
 use crate::meeting::Meeting;
+use pushlab_os::folder::TemporaryFolder;
+use std::fs::{self, Permissions};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -121,6 +124,23 @@ fn a_successor_that_is_killed_leaves_the_old_server_serving() {
     old.ends_with_success();
     assert_eq!(publish(&address, "4"), again + 1);
     drop(next);
+}
+
+/// Somebody else there would be asked for the place, and be given it.
+#[test]
+fn a_socket_in_a_folder_that_others_may_enter_is_refused() {
+    let folder = TemporaryFolder::make("pushlab").unwrap();
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+    let mut command = Command::new(PUSHLAB);
+    command.args(["serve", "--no-pages", "--listen", "127.0.0.1:0", "--handover"]);
+    let mut server = command.arg(folder.path().join("s")).stderr(Stdio::piped()).spawn().unwrap();
+    let mut says = BufReader::new(server.stderr.take().unwrap());
+    let mut said = String::new();
+    says.read_line(&mut said).unwrap();
+    // One that has started would go on.
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert!(said.contains("has mode 0755: it must be a folder of this process's user"), "{said}");
 }
 
 /// A connection that came before there was a process waits for it.

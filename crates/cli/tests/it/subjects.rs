@@ -3,6 +3,7 @@
 use crate::campaign::{Place, children, points, signal, wait_for};
 use crate::failures::cpu_ticks;
 use serde_json::Value;
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -210,6 +211,28 @@ fn an_interrupted_check_ends_and_blames_nobody() {
     let is_left = |pid: &&u32| Path::new(&format!("/proc/{pid}")).exists();
     assert_eq!(processes.iter().find(is_left), None, "{text}");
     assert!(!text.contains("FAILED") && !text.contains("another"), "{text}");
+}
+
+#[test]
+fn a_link_that_another_user_laid_leads_no_log_to_a_file_of_ours() {
+    let script =
+        "exec node -e 'require(\"node:net\").createServer(() => {}).listen(process.argv[1], \"127.0.0.1\")' \"$1\"\n";
+    let place = place("laid-link", "port", script);
+    assert_eq!(pushlab(&place, &["subjects", "install", "toy"]).code, 0);
+    let victim = place.path("victim");
+    std::fs::write(&victim, "untouched").unwrap();
+    let start = command(&place, &["subjects", "start", "toy"]);
+    let mut through = Command::new("sh");
+    through.args(["-c", "ln -s \"$PWD/victim\" \"$TMPDIR/pushlab-toy-$$.log\" && exec \"$0\" \"$@\""]);
+    through.arg(start.get_program()).args(start.get_args()).current_dir(place.path("")).stdin(Stdio::null());
+    through.envs(start.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut start = through.env("TMPDIR", place.path("subjects")).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(start.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    signal(start.id(), "INT");
+    start.wait().unwrap();
+    assert!(line.contains("listens at"), "{line}");
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "untouched");
 }
 
 #[test]

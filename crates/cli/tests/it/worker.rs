@@ -1,5 +1,6 @@
 //! A worker's process, led through a run as the lab does it.
 
+use pushlab_fleet::worker::Allowed;
 use pushlab_fleet::{Division, Fleet, Load};
 use pushlab_workload::messages::{LoadError, Message, Order, RunEvent};
 use pushlab_workload::plan::{Phase, Plan};
@@ -33,7 +34,7 @@ impl Fleet for OneProcess {
 /// Begins a run of a plan; `change` makes its worker another process.
 pub fn begin(plan: &Plan, change: impl FnOnce(&mut Command)) -> Run {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pushlab"));
-    change(command.arg("worker").stdin(Stdio::piped()).stdout(Stdio::piped()));
+    change(command.arg("worker").args(Allowed::arguments(plan)).stdin(Stdio::piped()).stdout(Stdio::piped()));
     let mut child = command.spawn().unwrap();
     let (orders, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
     let (sender, messages) = mpsc::channel();

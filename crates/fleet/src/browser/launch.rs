@@ -2,12 +2,12 @@
 
 use super::trusted::Trusted;
 use pushlab_os::child::Prepare as _;
+use pushlab_os::folder::TemporaryFolder;
 use pushlab_os::process::{self, Signal};
 use pushlab_workload::plan::{ClientKind, ClientsIn};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, PipeWriter, Write as _};
-use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -137,6 +137,9 @@ pub enum LaunchError {
         /// Where it would be.
         folder: PathBuf,
     },
+    /// There is no room for its profile.
+    #[error("a browser's profile: {0}; is there room, and TMPDIR a folder?")]
+    Folder(#[source] io::Error),
     /// Its profile could not be made.
     #[error("cannot make a browser's profile {}: {source}; is there room, and TMPDIR a folder?", .folder.display())]
     Profile {
@@ -190,13 +193,11 @@ impl Browser {
     pub fn start(clients_in: &ClientsIn, pages: &[String], trusted: Option<&Trusted>) -> Result<Self, LaunchError> {
         let kind_of = of_kind(clients_in.kind).unwrap_or(&CHROMIUM);
         let program = find(kind_of, &std::env::var_os("PATH").unwrap_or_default())?;
-        let folder =
-            std::env::temp_dir().join(format!("pushlab-browser-{}-{:x}", std::process::id(), fastrand::u64(..)));
-        let profile = |source| LaunchError::Profile { folder: folder.clone(), source };
-        if folder.as_os_str().len() > PROFILE_PATH_MAX {
-            return Err(LaunchError::LongPath { folder });
+        let made = TemporaryFolder::make("pushlab-browser").map_err(LaunchError::Folder)?;
+        if made.path().as_os_str().len() > PROFILE_PATH_MAX {
+            return Err(LaunchError::LongPath { folder: made.path().to_owned() });
         }
-        fs::DirBuilder::new().mode(0o700).create(&folder).map_err(profile)?;
+        let folder = made.keep();
         let started = Self::start_in(kind_of, &program, &folder, clients_in, pages, trusted);
         if started.is_err() {
             remove(&folder);

@@ -25,13 +25,12 @@ impl Trusted {
     /// # Errors
     /// See [`BadCertificate`].
     pub fn of(target: &Target) -> Result<Option<Self>, BadCertificate> {
-        let Some(Trust::Certificate(path)) = target.tls.as_ref().map(|tls| &tls.trust) else { return Ok(None) };
-        let certificate = CertificateDer::from_pem_file(path).map_err(|source| match source {
-            pem::Error::NoItemsFound => BadCertificate::Empty { path: path.clone() },
-            source => BadCertificate::Unreadable { path: path.clone(), source },
+        let Some(Trust::Certificate(text)) = target.tls.as_ref().map(|tls| &tls.trust) else { return Ok(None) };
+        let certificate = CertificateDer::from_pem_slice(text.as_bytes()).map_err(|error| match error {
+            pem::Error::NoItemsFound => BadCertificate::empty(text),
+            error => error.into(),
         })?;
-        let parsed = ParsedCertificate::try_from(&certificate);
-        let parsed = parsed.map_err(|source| BadCertificate::Useless { path: path.clone(), source })?;
+        let parsed = ParsedCertificate::try_from(&certificate)?;
         Ok(Some(Self {
             authority: target.authority.clone(),
             certificate_sha256: Sha256::digest(&certificate).into(),
@@ -83,9 +82,7 @@ AiEAikXOTWw5wsIdbHS/Nt7yKIBbUZDvP0z2WeY05xEhMB0=
 
     #[test]
     fn browsers_are_told_of_one_certificate() {
-        let path = std::env::temp_dir().join(format!("pushlab-trusted-{}.pem", std::process::id()));
-        std::fs::write(&path, CERTIFICATE).unwrap();
-        let trusted = Trusted::of(&target(Trust::Certificate(path.clone()))).unwrap().unwrap();
+        let trusted = Trusted::of(&target(Trust::Certificate(CERTIFICATE.to_owned()))).unwrap().unwrap();
         assert_eq!(
             trusted.chromium_argument(),
             "--ignore-certificate-errors-spki-list=8GZZwIIl+sJaNK7npjYdiGZV3l4FoQ6psqhyFlJZBUE="
@@ -94,12 +91,8 @@ AiEAikXOTWw5wsIdbHS/Nt7yKIBbUZDvP0z2WeY05xEhMB0=
             trusted.firefox_overrides(),
             "127.0.0.1:8443:\tOID.2.16.840.1.101.3.4.2.1\tCF:2E:69:E6:DC:DF:06:8A:FB:63:C2:6B:4A:82:A0:AC:BC:27:25:C7:33:B3:83:9C:B3:76:0D:76:BF:B0:00:C7\t\n"
         );
-        std::fs::write(&path, "nothing").unwrap();
-        let empty = Trusted::of(&target(Trust::Certificate(path.clone()))).unwrap_err();
-        assert!(matches!(empty, BadCertificate::Empty { .. }), "{empty}");
-        std::fs::remove_file(&path).unwrap();
-        let missing = Trusted::of(&target(Trust::Certificate(path))).unwrap_err();
-        assert!(matches!(missing, BadCertificate::Unreadable { .. }), "{missing}");
+        let empty = Trusted::of(&target(Trust::Certificate("own.pem".to_owned()))).unwrap_err();
+        assert!(matches!(empty, BadCertificate::Empty { ref text } if text == "own.pem"), "{empty}");
         assert_eq!(Trusted::of(&target(Trust::System)).unwrap(), None);
         assert_eq!(Trusted::of(&Target { tls: None, ..target(Trust::System) }).unwrap(), None);
     }

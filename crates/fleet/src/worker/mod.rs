@@ -1,6 +1,9 @@
 //! One worker: hosts its segment of the clients, does what the coordinator orders, and says what it measured.
 
+mod allowed;
 mod hosted;
+
+pub use allowed::Allowed;
 
 use crate::backend::{Announcement, BackEnd, BackEndError};
 use crate::browser::{BrowserError, Pages};
@@ -40,8 +43,8 @@ pub type Orders = Receiver<Result<Order, String>>;
 /// Why a worker could not go on.
 #[derive(Debug, thiserror::Error)]
 enum WorkerError {
-    #[error("the worker's orders cannot be read: {0}")]
-    Unreadable(String),
+    #[error("the worker's orders cannot be carried out: {0}")]
+    Orders(String),
     #[error("the worker was not told to prepare first")]
     Unprepared,
     #[error("the plan cannot be run: {0}")]
@@ -69,7 +72,8 @@ enum WorkerError {
 /// Reads orders from `input` and writes messages to `output`, a JSON text a line.
 ///
 /// The last line is `done` or `failed`; returns whether it was the former. When `input` ends, so does the worker. The clock
-/// is steered after the coordinator's, unless they are one.
+/// is steered after the coordinator's, unless they are one. Of this machine's files and programs only those are used that are
+/// allowed, whatever comes.
 ///
 /// # Errors
 /// When `output` cannot be written.
@@ -77,10 +81,12 @@ pub fn serve(
     input: impl io::Read + Send + 'static,
     mut output: impl Write,
     clock: Option<&SteeredClock>,
+    allowed: Allowed,
 ) -> io::Result<bool> {
     let (sender, orders) = mpsc::channel();
+    let complete = move |order: Result<Order, String>| order.and_then(|order| allowed.complete(order));
     // Nobody listens any more when the worker is done; after the input, the sender is gone.
-    lines::hear(input, move |order| order.is_some_and(|order| sender.send(order).is_ok()))?;
+    lines::hear(input, move |order| order.is_some_and(|order| sender.send(complete(order)).is_ok()))?;
     let mut broken = None;
     let mut is_done = false;
     work(&orders, None, clock, &mut |message| {
@@ -171,7 +177,7 @@ fn next_order(orders: &Orders, timeout: Option<Duration>) -> Result<Option<Order
         None => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
     };
     match order {
-        Ok(order) => order.map(Some).map_err(WorkerError::Unreadable),
+        Ok(order) => order.map(Some).map_err(WorkerError::Orders),
         Err(RecvTimeoutError::Timeout) => Ok(None),
         Err(RecvTimeoutError::Disconnected) => Ok(Some(Order::Abandon)),
     }

@@ -2,7 +2,7 @@
 
 use crate::native_server::NativeServer;
 use crate::plans::{NO_TIME, PINGS, plan, run, with_prober};
-use pushlab_fleet::worker::serve;
+use pushlab_fleet::worker::{Allowed, serve};
 use pushlab_fleet::{RunError, Threads};
 use pushlab_os::clock::monotonic_ns;
 use pushlab_wire::stamp::Stamp;
@@ -276,7 +276,7 @@ fn the_worker_speaks_lines_of_json() {
     let plan = Plan { phases: NO_TIME, ..base };
     let (input, mut orders) = std::io::pipe().unwrap();
     let (messages, output) = std::io::pipe().unwrap();
-    let worker = std::thread::spawn(move || serve(input, output, None).unwrap());
+    let worker = std::thread::spawn(move || serve(input, output, None, Allowed::default()).unwrap());
     let mut order = |order: &Order| writeln!(orders, "{}", serde_json::to_string(order).unwrap()).unwrap();
     let mut messages = BufReader::new(messages).lines().map(|line| serde_json::from_str(&line.unwrap()).unwrap());
     order(&Order::Prepare { plan: Box::new(plan), segment: Segment::whole(2) });
@@ -302,7 +302,7 @@ fn the_worker_speaks_lines_of_json() {
 
     for bad in ["{}", "", "{\"order\":\"begin\",\"idle_ns\":1}"] {
         let mut output = Vec::new();
-        let is_done = serve(bad.as_bytes(), &mut output, None).unwrap();
+        let is_done = serve(bad.as_bytes(), &mut output, None, Allowed::default()).unwrap();
         // Whoever closes the pipe at once wanted nothing.
         assert_eq!(is_done, bad.is_empty());
         assert_eq!(String::from_utf8(output).unwrap().contains("\"message\":\"failed\""), !is_done, "{bad}");

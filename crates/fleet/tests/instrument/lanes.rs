@@ -3,11 +3,12 @@
 //! A frame is a lane's number, a kind and the length of what follows, 4, 1 and 4 bytes. Each lane carries HTTP/1.1.
 
 use crate::native_server::NativeServer;
-use pushlab_load::clients::{self, LoopConfig};
+use pushlab_load::clients::LoopConfig;
 use pushlab_load::connection::{Http1, Incoming, Outgoing, Owner, Protocol, Received};
 use pushlab_load::cut::Cut;
 use pushlab_load::dial::Dialler;
 use pushlab_load::run_state::RunState;
+use pushlab_load::threads::spawn_clients;
 use pushlab_load::transport::long_polling::LongPolling;
 use pushlab_load::transport::sse::Sse;
 use pushlab_load::transport::websocket::WebSocket;
@@ -244,7 +245,7 @@ fn run<R: Receiver>(config: LoopConfig, count: u64, during: impl FnOnce(&Pacing)
     let sources = config.audience.sources();
     let state = Arc::new(RunState::new(monotonic_ns(), 1));
     let shared = Arc::clone(&state);
-    let thread = std::thread::spawn(move || clients::run::<R, Lanes>(config, shared));
+    let thread = spawn_clients::<R, Lanes>(config, shared, || {}).unwrap();
     wait_until(|| state.subscribed() == CLIENTS);
     let start_ns = (monotonic_ns() + 20 * MS) / 100 * 100;
     let pacing = Pacing { count, ..Pacing::endless(start_ns, 20 * MS, sources) };

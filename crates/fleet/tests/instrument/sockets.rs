@@ -14,7 +14,7 @@ use pushlab_workload::scenario::{FeedBy, Scenario};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -144,8 +144,8 @@ fn a_certificate_that_is_not_the_runs_is_refused() {
         let tls = Some(TlsTarget { server_name: server_name.to_owned(), trust });
         refused(&Plan { target: Target { tls, ..front.target() }, ..plan.clone() })
     };
-    let error = as_known("127.0.0.1", Trust::Certificate(PathBuf::from("/no/such.pem")));
-    assert!(error.contains("/no/such.pem cannot be read"), "{error}");
+    let error = as_known("127.0.0.1", Trust::Certificate("/no/such.pem".to_owned()));
+    assert!(error.contains("is \"/no/such.pem\": it must be the text of a certificate"), "{error}");
     let error = as_known("no name", Trust::System);
     assert!(error.contains("no certificate can name \"no name\""), "{error}");
     // Of a system without any authority too.

@@ -610,7 +610,7 @@ mod tests {
                 dialect: Dialect::Bare,
                 path: "/ws".to_owned(),
                 how: "usual".to_owned(),
-                recording: Some("talk.jsonl".into()),
+                recording: None,
             }),
             clients: 7,
             channel: "lab".to_owned(),

@@ -7,7 +7,6 @@ use super::feeding::Feeding;
 use super::hosts::Hosts;
 use super::receipt_sample::ReceiptSample;
 use super::windows::Windows;
-use crate::broadcasts::Broadcasts;
 use crate::connection::{Connections, Outgoing, Protocol, Side};
 use crate::record::Recorder;
 use crate::run_state::RunState;
@@ -15,7 +14,6 @@ use crate::transport::{Asking, Receiver};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use pushlab_os::clock::{CpuClock, monotonic_ns, set_precise_wakeups, sleep_until, thread_cpu_ns};
-use pushlab_os::descriptors::empty_table;
 use pushlab_os::timer::Timer;
 use pushlab_workload::audience::Audience;
 use pushlab_workload::busy::{BusyWatch, LoadThread};
@@ -97,12 +95,9 @@ pub(super) struct ClientLoop<R, P> {
 
 /// Runs clients of one transport, over connections of one kind, on the calling thread until the run ends.
 ///
-/// The thread leaves the process's descriptor table but for what wakes a feeder: see [`empty_table`].
-///
 /// # Errors
 /// When the kernel refuses an epoll or timer descriptor; failing connections are counted instead.
-pub fn run<R: Receiver, P: Protocol>(config: LoopConfig, state: Arc<RunState>) -> io::Result<Part> {
-    empty_table(state.broadcasts().map(Broadcasts::wakeup))?;
+pub(crate) fn run<R: Receiver, P: Protocol>(config: LoopConfig, state: Arc<RunState>) -> io::Result<Part> {
     set_precise_wakeups();
     state.count_thread(CpuClock::of_this_thread());
     let mut this = ClientLoop::<R, P>::new(config, state)?;

@@ -20,4 +20,4 @@ mod sending;
 mod windows;
 
 pub use config::{LoopConfig, polls};
-pub use event_loop::run;
+pub(crate) use event_loop::run;

@@ -18,7 +18,6 @@ use fastrand::Rng;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use pushlab_os::clock::{CpuClock, monotonic_ns, set_precise_wakeups, thread_cpu_ns};
-use pushlab_os::descriptors::empty_table;
 use pushlab_os::timer::Timer;
 use pushlab_stats::histogram::Histogram;
 use pushlab_wire::deflate::InflateDecoder;
@@ -165,7 +164,7 @@ struct ProberLoop<E, P> {
     report: ProberReport,
 }
 
-/// Probes on the calling thread until the run ends. The thread leaves the process's descriptor table.
+/// Probes on the calling thread until the run ends.
 ///
 /// # Errors
 /// When the kernel refuses an epoll or timer descriptor.
@@ -174,7 +173,6 @@ pub fn run<E: EchoPath, P: Protocol>(
     state: &Arc<RunState>,
     progress: &ProberProgress,
 ) -> io::Result<ProberReport> {
-    empty_table(None)?;
     set_precise_wakeups();
     state.count_thread(CpuClock::of_this_thread());
     let poll = Poll::new()?;
