@@ -87,7 +87,7 @@ impl Gate {
         fields: impl Iterator<Item = (&'h str, &'h str)> + Clone,
         is_for_application: bool,
     ) -> Identity {
-        let has_pass = self.pass.as_ref().is_none_or(|pass| pass.is_shown(fields.clone()));
+        let has_pass = self.pass.as_ref().is_none_or(|pass| shows(pass, fields.clone()));
         let is_open = self.site.guests == Guests::Everybody && !is_for_application;
         let origin = if is_open && self.same_origin.is_empty() {
             RequestOrigin::Guest
@@ -264,6 +264,12 @@ pub fn person_by<'h>(
     shown.map_err(refusal_of_token)
 }
 
+/// Whether a request with these fields shows the pass. A cookie counts for nothing: browsers send it to every port of the
+/// host, whoever listens there.
+pub fn shows<'h>(pass: &Pass, fields: impl Iterator<Item = (&'h str, &'h str)> + Clone) -> bool {
+    sent_token(fields).is_some_and(|text| pass.is(text))
+}
+
 /// The token that a client sends with a request on purpose: as bearer, or as a subprotocol.
 fn sent_token<'h>(fields: impl Iterator<Item = (&'h str, &'h str)> + Clone) -> Option<&'h str> {
     let subprotocol = || subprotocols(fields.clone()).find_map(|name| name.strip_prefix(TOKEN_SUBPROTOCOL));
@@ -291,4 +297,33 @@ pub fn refusal_of_limit(LimitReached(text): LimitReached) -> Refusal {
 pub(crate) fn refusal_of_token(error: TokenError) -> Refusal {
     let code = if error == TokenError::Expired { ErrorCode::TokenExpired } else { ErrorCode::Unauthorized };
     (code, error.to_string().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_is_shown_on_purpose_alone() {
+        let pass = Pass::new("0123abc".to_owned());
+        let shown = |fields: &[(&str, &str)]| shows(&pass, fields.iter().copied());
+        assert!(shown(&[("authorization", "bearer 0123abc")]) && shown(&[("Authorization", "Bearer  0123abc ")]));
+        assert!(shown(&[("Sec-WebSocket-Protocol", "pushlab, pushlab.token.0123abc")]));
+        for bad in [
+            &[][..],
+            &[("host", "127.0.0.1:8080"), ("cookie", "pushlab-pass-8080=0123abc")],
+            &[("cookie", "__Host-pushlab-pass-8080=0123abc")],
+            &[("x-authorization", "Bearer 0123abc")],
+            &[("authorization", "Bearer 0123ab")],
+            &[("authorization", "Bearer 0123abcd")],
+            &[("authorization", "Bearer ")],
+            &[("authorization", "0123abc")],
+            &[("authorization", "Basic 0123abc")],
+            &[("authorization", "Bearer 0123abc, Bearer x")],
+            &[("sec-websocket-protocol", "pushlab, pushlab.token.0123abd")],
+            &[("sec-websocket-protocol", "0123abc")],
+        ] {
+            assert!(!shown(bad), "{bad:?}");
+        }
+    }
 }
