@@ -378,3 +378,22 @@ fn a_server_shows_results_and_changes_nothing() {
     let bare = Served::begin(&place, &["serve", "--no-pages"]);
     assert_eq!((bare.ask("GET", "/", "", "").0, bare.ask("GET", "/healthz", "", "").0), (404, 200));
 }
+
+/// They know nothing of an access file's rules: whoever reached them could read, start work and publish past them.
+#[test]
+fn beside_an_access_file_pages_are_off_unless_asked_for() {
+    let place = Place::new("serve-access-pages");
+    std::fs::write(place.path("key"), "the-key-of-the-back-end-0123456789").unwrap();
+    std::fs::write(place.path("access.toml"), "[back_end]\nkey_file = \"key\"\n").unwrap();
+    let check = json!({ "toml": "name = \"a\"" }).to_string();
+    for (options, status) in [(&[][..], 404), (&["--pages"], 200)] {
+        let server = Served::begin(&place, &[&["serve", "--access", "access.toml"], options].concat());
+        for (method, target) in [("GET", "/"), ("GET", "/api/demos/auction/items"), ("POST", "/api/experiments/check")]
+        {
+            let body = if method == "POST" { &*check } else { "" };
+            let (found, answer) = server.ask(method, target, "Content-Type: application/json\r\n", body);
+            assert_eq!(found, status, "{options:?} {target}: {answer}");
+        }
+        assert_eq!(server.ask("GET", "/api/history?channel=a", "", "").0, 401, "the back end's interface stays");
+    }
+}
