@@ -78,6 +78,7 @@ mod tests {
             body: Vec::new(),
             peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
             is_tls: false,
+            person: None,
         }
     }
 

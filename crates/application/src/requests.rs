@@ -117,6 +117,7 @@ mod tests {
             body: body.into(),
             peer: [127, 0, 0, 1].into(),
             is_tls: false,
+            person: None,
         }
     }
 

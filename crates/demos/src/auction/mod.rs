@@ -369,6 +369,7 @@ mod tests {
             body: value!({ "name": name, "password": "correct horse" }).to_string().into_bytes(),
             peer: address.into(),
             is_tls: false,
+            person: None,
         };
         assert!(auction.may_wait(&request), "its database may hang");
         let response = auction.answer(&request).expect("its own path");

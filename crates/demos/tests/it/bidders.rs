@@ -95,6 +95,7 @@ impl World {
             body: json!({ "amount_cents": amount_cents }).to_string().into_bytes(),
             peer: [127, 0, 0, 1].into(),
             is_tls: false,
+            person: None,
         };
         let response = self.auction.answer(&request).unwrap();
         (response.status, serde_json::from_slice(response.body.as_bytes()).unwrap())
