@@ -24,6 +24,7 @@ pub mod frameworks;
 pub mod margins;
 pub mod metric;
 mod offers;
+mod places;
 mod polling;
 pub mod presets;
 mod prober_choice;

@@ -452,30 +452,46 @@ impl Written {
 
     /// Length of the load phase, ms.
     pub(crate) fn load_ms(&self) -> u64 {
-        self.soak_minutes.map_or(self.phases.load_ms, |minutes| u64::from(minutes) * 60_000)
+        self.load_ms_of(&self.phases)
+    }
+
+    fn load_ms_of(&self, phases: &Phases) -> u64 {
+        self.soak_minutes.map_or(phases.load_ms, |minutes| u64::from(minutes) * 60_000)
     }
 
     /// Length of the first warm-up, ms.
     pub fn warm_up_ms(&self) -> u64 {
-        let own = self.phases.warm_up_ms;
-        if self.is_warmed_until_steady() { own.max(WARM_UP_TESTED_MIN_MS) } else { own }
+        self.warm_up_ms_of(&self.phases)
+    }
+
+    fn warm_up_ms_of(&self, phases: &Phases) -> u64 {
+        let own = phases.warm_up_ms;
+        if self.is_steady_after(own) { own.max(WARM_UP_TESTED_MIN_MS) } else { own }
     }
 
     /// Whether a warm-up may be longer than the shortest.
     pub fn is_warmed_until_steady(&self) -> bool {
-        self.warm_up_max_ms.is_some_and(|longest_ms| longest_ms > self.phases.warm_up_ms)
+        self.is_steady_after(self.phases.warm_up_ms)
+    }
+
+    fn is_steady_after(&self, shortest_ms: u64) -> bool {
+        self.warm_up_max_ms.is_some_and(|longest_ms| longest_ms > shortest_ms)
     }
 
     /// Planned length of one run, in ms, starting and stopping not counted; with the shortest warm-up.
     pub fn run_ms(&self) -> u64 {
-        let p = &self.phases;
-        self.baseline_ms + p.idle_ms + self.warm_up_ms() + self.load_ms() + p.after_ms
+        self.run_ms_of(&self.phases)
     }
 
-    /// How long a run of so many clients takes about, its subject's start and end and the connecting included, ms.
-    pub fn whole_run_ms(&self, clients: u32) -> u64 {
+    fn run_ms_of(&self, phases: &Phases) -> u64 {
+        self.baseline_ms + phases.idle_ms + self.warm_up_ms_of(phases) + self.load_ms_of(phases) + phases.after_ms
+    }
+
+    /// How long a run with these phases and so many clients takes about, its subject's start and end and the connecting
+    /// included, ms.
+    pub(crate) fn whole_run_ms(&self, phases: &Phases, clients: u32) -> u64 {
         let connecting_ms = u64::from(clients) * 1_000 / u64::from(self.connect_rate.max(1));
-        self.run_ms() + RUN_OVERHEAD_MS.max(connecting_ms)
+        self.run_ms_of(phases) + RUN_OVERHEAD_MS.max(connecting_ms)
     }
 }
 

@@ -385,9 +385,9 @@ impl EventLoop {
             self.close(id);
             return None;
         };
-        let Question { method, path, query, fields, body, is_tls } = question;
+        let Question { method, path, query, fields, body, is_tls, person } = question;
         let peer = self.shared.config.trusted_proxies.client(peer.ip(), &fields);
-        let request = Request { method, path, query, fields, body, peer, is_tls };
+        let request = Request { method, path, query, fields, body, peer, is_tls, person };
         let Some(call) = self.caller.as_ref().and_then(|caller| caller.ask(id, request)) else {
             let max = self.limits().max_waiting_requests;
             let text = format!("{max} requests wait for the application already; ask again in a moment");

@@ -17,7 +17,7 @@ use std::time::Duration;
 pub(super) type RefusedChannel = (String, Refusal);
 
 /// What checking a signature counts as, in bytes to compress: some 30 to 100 µs.
-const SIGNATURE_WORK_BYTES: usize = 24 * 1024;
+pub(super) const SIGNATURE_WORK_BYTES: usize = 24 * 1024;
 
 impl Exchange {
     /// Who uses the connection, if an access file says who may do what.
@@ -258,6 +258,13 @@ mod tests {
             server.rules.gate.access = Some(Arc::new(LiveAccess::new(access.clone())));
             let (said, _) = server.receive(format!("POST /echo HTTP/1.1\r\nHost: a\r\n{token}\r\n").as_bytes());
             assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{said}");
+            assert_eq!(server.output.coded_bytes, work, "{token}");
+            // What the application answers is paid for here too.
+            let mut server = Server::new();
+            server.rules.has_application = true;
+            server.rules.gate.access = Some(Arc::new(LiveAccess::new(access.clone())));
+            let (_, effect) = server.receive(format!("GET /api/history HTTP/1.1\r\nHost: a\r\n{token}\r\n").as_bytes());
+            assert!(matches!(effect, Effect::Ask(_)), "{token}");
             assert_eq!(server.output.coded_bytes, work, "{token}");
         }
     }
