@@ -155,7 +155,8 @@ impl EventLoop {
 
     /// The answer goes out before the request is read, so that refusing costs next to nothing.
     fn turn_away(&mut self, mut stream: Stream, code: ErrorCode, text: &str) {
-        let _ = write_some(&mut stream, &answer::refusal(code, text));
+        let audience = self.shared.rules.gate.common_audience();
+        let _ = write_some(&mut stream, &answer::refusal(code, text, audience));
         let _ = stream.shut_down();
         let _ = stream.read(&mut self.read_buffer);
     }

@@ -262,8 +262,8 @@ impl Exchange {
                     Ok(refused) => refused,
                     Err((code, text)) => return self.refuse(code, &text, cx),
                 };
-                let readers = cx.rules.gate.readable_by(self.identity);
-                encode_stream(cx.output.head_out(self.is_http2), framing, readers);
+                let audience = cx.rules.gate.audience(self.identity);
+                encode_stream(cx.output.head_out(self.is_http2), framing, audience);
                 framing.preamble(&mut cx.output.bytes);
                 self.state = State::Stream(framing);
                 let heartbeat = cx.rules.heartbeat;
