@@ -1,6 +1,7 @@
 //! What one address may take up, by whichever way its clients come.
 
 use crate::access::{UPGRADE, access};
+use crate::application;
 use crate::harness::client::{Client, Frame, Kind};
 use crate::harness::http::Http;
 use crate::harness::http2::{self, Http2};
@@ -167,6 +168,25 @@ fn a_forged_address_takes_nothing_from_others() {
     })
     .collect();
     drop(held);
+}
+
+/// The application is told the same address.
+#[test]
+fn an_application_is_told_who_asks() {
+    let (server, _) = application::start(1, false, |config| {
+        config.trusted_proxies = TrustedProxies::new(vec!["127.0.0.1".parse().unwrap()]);
+    });
+    for (forwarded, peer) in [
+        (&b"X-Forwarded-For: \xff, 192.0.2.1\r\n"[..], "192.0.2.1"),
+        (b"X-Forwarded-For: \xff\r\nx-forwarded-for: 192.0.2.1\r\n", "192.0.2.1"),
+        (b"X-Forwarded-For: 192.0.2.1, \xff\r\n", "127.0.0.1"),
+        (b"", "127.0.0.1"),
+    ] {
+        let mut http = Http::connect(server.address());
+        http.try_send(&[b"GET /request HTTP/1.1\r\nHost: h\r\n", forwarded, b"\r\n"].concat()).unwrap();
+        let told = http.response().body;
+        assert!(told.contains(&format!("peer: {peer}")), "{}: {told}", forwarded.escape_ascii());
+    }
 }
 
 /// Limits that a new access file brings are for sockets too that were there before.
