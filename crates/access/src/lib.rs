@@ -33,7 +33,7 @@ mod token;
 
 pub use file::{Access, AccessError, Written};
 pub use keys::KeyError;
-pub use ledger::{Holder, Ledger, LimitReached, Place, Quota};
+pub use ledger::{Holder, Ledger, LimitReached, Peer, Place, Quota};
 pub use live::{LiveAccess, TICKET_S};
 pub use pattern::{BadPattern, Pattern};
 pub use person::{Person, Right};

@@ -17,6 +17,7 @@ use pushlab_session::gate::Shown;
 use pushlab_wire::channel::{BadChannel, Channel};
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
+use pushlab_wire::native::MAX_JSON_DEPTH;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt;
@@ -174,6 +175,11 @@ pub enum PublishError {
     /// The channel's name is invalid.
     #[error(transparent)]
     BadChannel(#[from] BadChannel),
+    /// Its JSON is nested deeper than clients' parsers go.
+    #[error(
+        "the data is nested deeper than {MAX_JSON_DEPTH} levels of arrays and objects; make it flatter, or publish it as a text"
+    )]
+    TooDeep,
     /// The log did not say whether it was published.
     #[error("{UNCONFIRMED}")]
     OutcomeUnknown,
@@ -185,6 +191,7 @@ impl PublishError {
         match self {
             Self::Overloaded => ErrorCode::Overloaded,
             Self::BadChannel(_) => ErrorCode::BadChannel,
+            Self::TooDeep => ErrorCode::JsonTooDeep,
             Self::OutcomeUnknown => ErrorCode::OutcomeUnknown,
         }
     }

@@ -6,11 +6,13 @@ use crate::framing::Framing;
 use crate::gate::Shown;
 use crate::rules::Rules;
 use crate::spread::Spread;
+use pushlab_access::Peer;
 use pushlab_wire::cursor::{Cursor, Epoch};
 use pushlab_wire::deflate::{Deflater, InflateDecoder};
 use pushlab_wire::fields::FieldList;
 use pushlab_wire::receipt::Receipt;
 use pushlab_wire::transport::Transport;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What an exchange needs its caller to do next, one thing at a time. The bytes that it sends are in the [`Output`],
@@ -91,6 +93,8 @@ pub struct Question {
     pub query: Vec<(String, String)>,
     /// Fields of the head, names in lower case.
     pub fields: Vec<(String, String)>,
+    /// The values of `X-Forwarded-For`, which need not be text.
+    pub forwarded: Vec<Vec<u8>>,
     /// The body.
     pub body: Vec<u8>,
     /// Whether the browser sent it over TLS, to this server or to a proxy in front of it.
@@ -173,6 +177,8 @@ pub struct Time {
 pub struct Context<'a> {
     /// The server's rules.
     pub rules: &'a Rules,
+    /// The other end of the socket, where an access file says who may do what.
+    pub peer: Option<&'a Arc<Peer>>,
     /// Whether another process takes new connections, so that each ends behind its answer.
     pub is_leaving: bool,
     /// Where the server is stopping: when its clients are to come back.

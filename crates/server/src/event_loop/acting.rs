@@ -39,8 +39,10 @@ impl EventLoop {
         away: Option<&mut Spread>,
         with: impl FnOnce(&mut Exchange, &mut Context<'_>) -> R,
     ) -> R {
+        let connection = &mut self.connections[id];
         let mut cx = Context {
             rules: &self.shared.rules,
+            peer: connection.peer.as_ref(),
             is_leaving: self.stage == Stage::Leaving,
             drain: away.or_else(|| self.drain.as_mut().map(|drain| &mut drain.spread)),
             time: Time { unix_s: self.unix_s, ns: (self.now - self.start).as_nanos() as u64 },
@@ -49,7 +51,7 @@ impl EventLoop {
             receipt: self.receipt,
             output: &mut self.output,
         };
-        let result = with(&mut self.connections[id].exchange, &mut cx);
+        let result = with(&mut connection.exchange, &mut cx);
         let inflated = mem::take(&mut self.output.coded_bytes);
         self.work_left = self.work_left.saturating_sub((inflated / CODED_BYTES_PER_WORK) as u32);
         result
@@ -321,11 +323,10 @@ impl EventLoop {
         let connection = &self.connections[id];
         let (rules, bytes) = (access.rules(), self.output.publication.1.len());
         let now_ns = (self.now - self.start).as_nanos() as u64;
-        let identity = connection.exchange.holder().map(|holder| (holder, &rules.identity_quota));
-        let address = connection.place.as_ref().map(|place| (place.holder(), &rules.address_quota));
-        [identity, address].into_iter().flatten().try_for_each(|(holder, quota)| {
-            access.ledger.publish(holder, bytes, quota, now_ns).map_err(refusal_of_limit)
-        })
+        let identity = connection.exchange.holder().map(|holder| (holder, rules.identity_quota));
+        let address = connection.exchange.address().map(|holder| (holder, rules.address_quota));
+        let holders = [identity, address].into_iter().flatten();
+        access.ledger.publish(holders, bytes, now_ns).map_err(refusal_of_limit)
     }
 
     /// Its client has another token: it keeps the channels that this allows.
@@ -385,8 +386,8 @@ impl EventLoop {
             self.close(id);
             return None;
         };
-        let Question { method, path, query, fields, body, is_tls, person } = question;
-        let peer = self.shared.config.trusted_proxies.client(peer.ip(), &fields);
+        let Question { method, path, query, fields, forwarded, body, is_tls, person } = question;
+        let peer = self.shared.rules.gate.trusted_proxies.client(peer.ip(), forwarded.iter().map(Vec::as_slice));
         let request = Request { method, path, query, fields, body, peer, is_tls, person };
         let Some(call) = self.caller.as_ref().and_then(|caller| caller.ask(id, request)) else {
             let max = self.limits().max_waiting_requests;

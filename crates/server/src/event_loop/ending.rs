@@ -43,7 +43,7 @@ impl EventLoop {
         }
         connection.stage = Stage::Ended;
         connection.exchange.end();
-        connection.place = None;
+        connection.peer = None;
         connection.exchange.subscriber = Subscriber::default();
         connection.unsent = None;
         connection.carry = Vec::new();

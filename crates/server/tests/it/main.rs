@@ -4,6 +4,7 @@
 
 mod access;
 mod account;
+mod addresses;
 mod application;
 mod compression;
 mod delivery;

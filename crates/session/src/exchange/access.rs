@@ -30,6 +30,11 @@ impl Exchange {
         self.person()?.holder()
     }
 
+    /// On whose account that is too: the address that it came from.
+    pub fn address(&self) -> Option<&Holder> {
+        self.standing.as_ref()?.address.as_ref()
+    }
+
     /// Lets in who sent a request, or does not.
     pub(super) fn admit(&mut self, head: &RequestHead<'_, '_>, cx: &mut Context<'_>) -> Result<(), Refusal> {
         if cx.rules.gate.access.is_some() {
@@ -37,7 +42,9 @@ impl Exchange {
             let mut checks = 0;
             let person = cx.rules.gate.person(head, cx.time.unix_s, &mut checks);
             cx.output.coded_bytes += checks * SIGNATURE_WORK_BYTES;
-            self.standing = person?.map(|person| Box::new(Standing::new(person)));
+            let forwarded = head.raw_headers("x-forwarded-for");
+            let address = cx.peer.map(|peer| Holder::at(cx.rules.gate.trusted_proxies.client(peer.address, forwarded)));
+            self.standing = person?.map(|person| Box::new(Standing::new(person, address)));
         }
         Ok(())
     }
@@ -45,7 +52,7 @@ impl Exchange {
     /// Takes a place for what lasts, whose channels are in the output.
     pub(super) fn enter(&mut self, cx: &Context<'_>) -> Result<(), Refusal> {
         match (&mut self.standing, &cx.rules.gate.access) {
-            (Some(standing), Some(access)) => standing.enter(cx.output.channels.count(), access, cx.time.ns),
+            (Some(standing), Some(access)) => standing.enter(cx.output.channels.count(), cx.peer, access, cx.time.ns),
             _ => Ok(()),
         }
     }
