@@ -75,6 +75,10 @@ pub struct Serve {
     /// Whether an access file says who may do what, which is everything.
     #[arg(long = "access")]
     pub has_access: bool,
+    /// What it may keep for all peers together, bytes. Then the kernel has small send buffers, so that little has to be
+    /// published until it is reached.
+    #[arg(long)]
+    pub held_bytes: Option<usize>,
 }
 
 /// How our server fans out.
@@ -108,7 +112,7 @@ impl Role {
                 pin_to(&[plan.core])?;
                 rooms::load::run(plan)
             }
-            Self::Attacker(plan) => floods::attacker::run(plan),
+            Self::Attacker(ref plan) => floods::attacker::run(plan),
             Self::LimitOfReplies { core, immediate } => {
                 pin_to(&[core])?;
                 limit::replies::run(immediate)
@@ -122,7 +126,7 @@ impl Role {
             Self::Server(ref serve) => return serve.arguments(),
             Self::LimitOfFanout { core, uring } => ("limit-of-fanout", core, uring.then_some("--uring")),
             Self::RoomsLoad(plan) => return plan.arguments(),
-            Self::Attacker(plan) => return plan.arguments(),
+            Self::Attacker(ref plan) => return plan.arguments(),
             Self::LimitOfReplies { core, immediate } => ("limit-of-replies", core, immediate.then_some("--immediate")),
         };
         let mut arguments = vec![name.to_owned(), "--core".to_owned(), core.to_string()];
@@ -153,7 +157,16 @@ impl FanOut {
 impl Serve {
     /// Without TLS, compression or application.
     pub fn plain(core: usize, io: FanOut) -> Self {
-        Self { core, io, tls: None, compression_from: None, handover: None, has_auction: false, has_access: false }
+        Self {
+            core,
+            io,
+            tls: None,
+            compression_from: None,
+            handover: None,
+            has_auction: false,
+            has_access: false,
+            held_bytes: None,
+        }
     }
 
     /// Its command line.
@@ -165,6 +178,7 @@ impl Serve {
         arguments.extend(self.handover.as_ref().map(|path| format!("--handover={}", path.display())));
         arguments.extend(self.has_auction.then(|| "--auction".to_owned()));
         arguments.extend(self.has_access.then(|| "--access".to_owned()));
+        arguments.extend(self.held_bytes.map(|bytes| format!("--held-bytes={bytes}")));
         arguments
     }
 
@@ -186,6 +200,11 @@ impl Serve {
         }
         if self.has_access {
             config.access = Some(Arc::new(LiveAccess::new(floods::tokens::rules()?)));
+        }
+        if let Some(bytes) = self.held_bytes {
+            config.limits.max_queued_total_bytes = bytes / 2;
+            config.limits.max_history_total_bytes = bytes / 2;
+            config.limits.max_send_buffer_bytes = Some(floods::SEND_BUFFER_BYTES);
         }
         config.limits.heartbeat = Duration::from_secs(3600);
         config.handover = self.handover.clone().map(|path| Handover { path, tell: |_| {} });
@@ -321,6 +340,7 @@ mod tests {
             handover: Some("/c d".into()),
             has_auction: true,
             has_access: true,
+            held_bytes: Some(7),
             ..servers[0].clone()
         };
         let shape = Shape { clients: 7, rooms: 5, rooms_per_client: 2 };
@@ -329,8 +349,10 @@ mod tests {
         let attacker = floods::attacker::Plan {
             core: 1,
             address: limit::ANY_PORT,
-            attack: floods::attack::Attack::TinyWindows,
+            flood: "slow-sse-http2".parse().unwrap(),
             duration_ms: 5,
+            connections: 6,
+            tls: Some("/a b".into()),
         };
         for role in servers.chain([Role::RoomsLoad(plan), Role::Attacker(attacker)]) {
             let line = Line::try_parse_from([String::new()].into_iter().chain(role.arguments())).unwrap();

@@ -5,15 +5,17 @@
 //! that one wait.
 
 use super::attack::{Attack, Script};
+use super::{Flood, hoarder};
 use crate::connect;
 use anyhow::Context as _;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use mio::net::TcpStream;
 use pushlab_os::affinity::pin_to;
 use pushlab_os::process::set_niceness;
 use serde::{Deserialize, Serialize};
 use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Connections that attack at the same time.
@@ -26,7 +28,7 @@ const NICENESS: i32 = 19;
 const PAUSE: Duration = Duration::from_micros(100);
 
 /// What an attacker does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct Plan {
     /// Where it runs.
     #[arg(long)]
@@ -35,11 +37,17 @@ pub struct Plan {
     #[arg(long)]
     pub address: SocketAddr,
     /// How.
-    #[arg(long, value_enum)]
-    pub attack: Attack,
+    #[arg(long)]
+    pub flood: Flood,
     /// How long, ms.
     #[arg(long)]
     pub duration_ms: u64,
+    /// Connections of one who hoards; streams of HTTP/2 count.
+    #[arg(long)]
+    pub connections: usize,
+    /// The folder of the server's certificate, with TLS.
+    #[arg(long)]
+    pub tls: Option<PathBuf>,
 }
 
 /// What it has done.
@@ -53,15 +61,16 @@ pub struct Report {
 
 impl Plan {
     /// Its command line.
-    pub fn arguments(self) -> Vec<String> {
-        let attack = self.attack.to_possible_value().expect("no attack is hidden");
+    pub fn arguments(&self) -> Vec<String> {
         let options = [
             ("core", self.core.to_string()),
             ("address", self.address.to_string()),
-            ("attack", attack.get_name().to_owned()),
+            ("flood", self.flood.to_string()),
             ("duration-ms", self.duration_ms.to_string()),
+            ("connections", self.connections.to_string()),
         ];
-        let options = options.map(|(name, value)| format!("--{name}={value}"));
+        let tls = self.tls.as_ref().map(|folder| ("tls", folder.display().to_string()));
+        let options = options.into_iter().chain(tls).map(|(name, value)| format!("--{name}={value}"));
         std::iter::once("attacker".to_owned()).chain(options).collect()
     }
 }
@@ -74,30 +83,45 @@ struct Attacker {
     from: usize,
 }
 
-/// Attacks for the time of the plan. Prints a line when it begins, and at the end its report.
-pub fn run(plan: Plan) -> anyhow::Result<()> {
+/// Carries it out.
+pub fn run(plan: &Plan) -> anyhow::Result<()> {
     pin_to(&[plan.core])?;
     set_niceness(std::process::id(), NICENESS).context("cannot stand back")?;
+    match plan.flood {
+        Flood::Attack(attack) => run_attack(plan, attack),
+        Flood::Hoard(hoard) => hoarder::run(plan, hoard),
+    }
+}
+
+/// Says that everything is ready, and waits for a line on standard input.
+pub fn await_start(plan: &Plan) -> anyhow::Result<()> {
+    println!("{}", plan.address);
+    std::io::stdin().read_line(&mut String::new())?;
+    Ok(())
+}
+
+/// Attacks for the time of the plan. Begins when it is told to, and prints its report at the end.
+fn run_attack(plan: &Plan, attack: Attack) -> anyhow::Result<()> {
     let mut report = Report { connections: 0, bytes: 0 };
     let open = |report: &mut Report, attacker: usize| {
         report.connections += 1;
-        let family = if plan.attack.is_from_many() { FAMILY + attacker as u8 } else { FAMILY };
+        let family = if attack.is_from_many() { FAMILY + attacker as u8 } else { FAMILY };
         connect::open(plan.address, family, report.connections as usize, b"")
     };
     let mut attackers = Vec::new();
     for n in 0..CONNECTIONS {
-        let mut script = Script::new(plan.attack, n);
+        let mut script = Script::new(attack, n);
         let mut out = Vec::new();
         script.begin(&mut out);
         attackers.push(Attacker { script, socket: open(&mut report, n)?, out, from: 0 });
     }
-    println!("{}", plan.address);
+    await_start(plan)?;
     let until = Instant::now() + Duration::from_millis(plan.duration_ms);
     let mut buffer = vec![0; 64 * 1024];
     while Instant::now() < until {
         let mut has_moved = false;
         for (n, attacker) in attackers.iter_mut().enumerate() {
-            match attacker.go_on(plan.attack, &mut buffer) {
+            match attacker.go_on(attack, &mut buffer) {
                 Ok(written) => {
                     has_moved |= written > 0;
                     report.bytes += written as u64;
