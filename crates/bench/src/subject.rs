@@ -3,6 +3,7 @@
 use crate::{floods, limit, rooms, secure};
 use anyhow::{Context as _, bail, ensure};
 use clap::{Args, Subcommand, ValueEnum};
+use pushlab_attacks::{Flood, tokens};
 use pushlab_demos::auction::Auction;
 use pushlab_os::affinity::pin_to;
 use pushlab_os::clock::CpuClock;
@@ -15,6 +16,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The kernel's send buffer of a connection, where little is kept: bytes.
+const SMALL_SEND_BUFFER_BYTES: usize = 4096;
 
 /// What a child process does.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
@@ -38,7 +42,7 @@ pub enum Role {
     RoomsLoad(rooms::load::Plan),
     /// Attacks a server.
     #[command(hide = true)]
-    Attacker(floods::attacker::Plan),
+    Attacker(floods::plan::Plan),
     /// The limit of replies.
     #[command(hide = true)]
     LimitOfReplies {
@@ -112,7 +116,13 @@ impl Role {
                 pin_to(&[plan.core])?;
                 rooms::load::run(plan)
             }
-            Self::Attacker(ref plan) => floods::attacker::run(plan),
+            Self::Attacker(ref plan) => {
+                pin_to(&[plan.core])?;
+                match plan.flood {
+                    Flood::Attack(attack) => floods::attacker::run(plan, attack),
+                    Flood::Hoard(hoard) => floods::hoarder::run(plan, hoard),
+                }
+            }
             Self::LimitOfReplies { core, immediate } => {
                 pin_to(&[core])?;
                 limit::replies::run(immediate)
@@ -199,12 +209,12 @@ impl Serve {
             config.application = Some(Arc::new(Auction::open("sqlite::memory:")?));
         }
         if self.has_access {
-            config.access = Some(Arc::new(LiveAccess::new(floods::tokens::rules()?)));
+            config.access = Some(Arc::new(LiveAccess::new(tokens::rules()?)));
         }
         if let Some(bytes) = self.held_bytes {
             config.limits.max_queued_total_bytes = bytes / 2;
             config.limits.max_history_total_bytes = bytes / 2;
-            config.limits.max_send_buffer_bytes = Some(floods::SEND_BUFFER_BYTES);
+            config.limits.max_send_buffer_bytes = Some(SMALL_SEND_BUFFER_BYTES);
         }
         config.limits.heartbeat = Duration::from_secs(3600);
         config.handover = self.handover.clone().map(|path| Handover { path, tell: |_| {} });
@@ -346,7 +356,7 @@ mod tests {
         let shape = Shape { clients: 7, rooms: 5, rooms_per_client: 2 };
         let plan = Plan { core: 1, address: limit::ANY_PORT, dialect: Dialect::Bare, shape, family: 21 };
         let servers = servers.into_iter().chain([more]).map(Role::Server);
-        let attacker = floods::attacker::Plan {
+        let attacker = floods::plan::Plan {
             core: 1,
             address: limit::ANY_PORT,
             flood: "slow-sse-http2".parse().unwrap(),

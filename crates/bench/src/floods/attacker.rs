@@ -1,79 +1,19 @@
 //! The attacker: a process on the load's core that says as much as a few connections take, and connects again whenever
 //! one is ended.
-//!
-//! It stands back for the client whose echoes are measured on the same core: what counts is how long the server makes
-//! that one wait.
 
-use super::attack::{Attack, Script};
-use super::{Flood, hoarder};
+use super::plan::{Plan, Report, await_start};
 use crate::connect;
-use anyhow::Context as _;
-use clap::Args;
 use mio::net::TcpStream;
-use pushlab_os::affinity::pin_to;
-use pushlab_os::process::set_niceness;
-use serde::{Deserialize, Serialize};
+use pushlab_attacks::attack::{Attack, Script};
 use std::io::{Read as _, Write as _};
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Connections that attack at the same time.
 const CONNECTIONS: usize = 8;
 /// Source addresses: of an attack from many, the first of its connections' families.
 const FAMILY: u8 = 34;
-/// It stands back for everybody.
-const NICENESS: i32 = 19;
 /// Time in which nothing moves before it is tried again.
 const PAUSE: Duration = Duration::from_micros(100);
-
-/// What an attacker does.
-#[derive(Debug, Clone, PartialEq, Eq, Args)]
-pub struct Plan {
-    /// Where it runs.
-    #[arg(long)]
-    pub core: usize,
-    /// Whom it attacks.
-    #[arg(long)]
-    pub address: SocketAddr,
-    /// How.
-    #[arg(long)]
-    pub flood: Flood,
-    /// How long, ms.
-    #[arg(long)]
-    pub duration_ms: u64,
-    /// Connections of one who hoards; streams of HTTP/2 count.
-    #[arg(long)]
-    pub connections: usize,
-    /// The folder of the server's certificate, with TLS.
-    #[arg(long)]
-    pub tls: Option<PathBuf>,
-}
-
-/// What it has done.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub struct Report {
-    /// Connections that it has begun.
-    pub connections: u64,
-    /// Bytes that the server's kernel has taken.
-    pub bytes: u64,
-}
-
-impl Plan {
-    /// Its command line.
-    pub fn arguments(&self) -> Vec<String> {
-        let options = [
-            ("core", self.core.to_string()),
-            ("address", self.address.to_string()),
-            ("flood", self.flood.to_string()),
-            ("duration-ms", self.duration_ms.to_string()),
-            ("connections", self.connections.to_string()),
-        ];
-        let tls = self.tls.as_ref().map(|folder| ("tls", folder.display().to_string()));
-        let options = options.into_iter().chain(tls).map(|(name, value)| format!("--{name}={value}"));
-        std::iter::once("attacker".to_owned()).chain(options).collect()
-    }
-}
 
 /// One connection that attacks.
 struct Attacker {
@@ -83,25 +23,8 @@ struct Attacker {
     from: usize,
 }
 
-/// Carries it out.
-pub fn run(plan: &Plan) -> anyhow::Result<()> {
-    pin_to(&[plan.core])?;
-    set_niceness(std::process::id(), NICENESS).context("cannot stand back")?;
-    match plan.flood {
-        Flood::Attack(attack) => run_attack(plan, attack),
-        Flood::Hoard(hoard) => hoarder::run(plan, hoard),
-    }
-}
-
-/// Says that everything is ready, and waits for a line on standard input.
-pub fn await_start(plan: &Plan) -> anyhow::Result<()> {
-    println!("{}", plan.address);
-    std::io::stdin().read_line(&mut String::new())?;
-    Ok(())
-}
-
 /// Attacks for the time of the plan. Begins when it is told to, and prints its report at the end.
-fn run_attack(plan: &Plan, attack: Attack) -> anyhow::Result<()> {
+pub fn run(plan: &Plan, attack: Attack) -> anyhow::Result<()> {
     let mut report = Report { connections: 0, bytes: 0 };
     let open = |report: &mut Report, attacker: usize| {
         report.connections += 1;

@@ -3,14 +3,14 @@
 //! What the server ends is opened and filled again. A slow reader that is closed does not notice, because it does not
 //! read.
 
-use super::attacker::{Plan, Report, await_start};
-use super::hoard::{self, Hoard};
+use super::plan::{Plan, Report, await_start};
 use crate::connect::{self, PATIENCE, read_until};
 use crate::frames::server_counter_over;
 use crate::secure;
 use anyhow::{Context as _, ensure};
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
+use pushlab_attacks::hoard::{self, Hoard};
 use pushlab_wire::websocket::{Opcode, encode, handshake};
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use std::collections::VecDeque;
@@ -26,8 +26,8 @@ const FAMILY: u8 = 50;
 const AT_ONCE: usize = 32;
 /// Channels whose publications are on their way.
 const ON_THEIR_WAY: usize = 8;
-/// The receive buffer of slow readers: the kernel makes it its least.
-const SMALL_BUFFER_BYTES: usize = 1;
+/// The receive buffer of slow readers: a server's part of a TLS handshake fits into it.
+const SMALL_BUFFER_BYTES: usize = 4096;
 /// Between two openings of the streams' windows.
 const DRIBBLE: Duration = Duration::from_millis(200);
 

@@ -9,15 +9,11 @@
 //! together that is soon reached. What their idle connections take beforehand does not count; what the kernel holds is a
 //! figure of its own.
 
-mod asking;
-pub mod attack;
 pub mod attacker;
 mod bystander;
-mod hoard;
-mod hoarder;
+pub mod hoarder;
 mod kernel;
-mod streams;
-pub mod tokens;
+pub mod plan;
 
 use crate::figure::{Figure, rounded};
 use crate::processor::Cores;
@@ -25,17 +21,13 @@ use crate::scale::Scale;
 use crate::secure::Certificate;
 use crate::subject::{FanOut, Role, Serve, Subject};
 use anyhow::{Context as _, ensure};
-use attack::Attack;
-use attacker::{Plan, Report};
 use bystander::Bystander;
-use clap::ValueEnum as _;
-use hoard::Hoard;
+use plan::{Plan, Report};
+use pushlab_attacks::Flood;
 use pushlab_stats::median;
 use serde_json::json;
-use std::fmt;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 /// Ends the name of a figure of memory.
@@ -50,36 +42,8 @@ const MARGIN: Duration = Duration::from_millis(100);
 const COMPRESSION_FROM: usize = 256;
 /// What a server may keep for all peers that hoard, bytes.
 const HELD_BYTES: usize = 64 << 20;
-/// The kernel's send buffer of its connections, bytes.
-pub const SEND_BUFFER_BYTES: usize = 4096;
 /// Fewer repeats of a hoard are enough: memory is the same in each.
 const REPEATS_PER_HOARD: u32 = 3;
-
-/// An attack by what is said, or by what is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flood {
-    /// As much as a few connections take.
-    Attack(Attack),
-    /// As many connections as fit.
-    Hoard(Hoard),
-}
-
-impl FromStr for Flood {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        Attack::from_str(name, false).map(Self::Attack).or_else(|_| name.parse().map(Self::Hoard))
-    }
-}
-
-impl fmt::Display for Flood {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Attack(attack) => f.write_str(attack.to_possible_value().expect("none is hidden").get_name()),
-            Self::Hoard(hoard) => hoard.fmt(f),
-        }
-    }
-}
 
 /// What one repeat came to.
 struct Outcome {

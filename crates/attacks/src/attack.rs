@@ -1,8 +1,8 @@
 //! What attackers say: for each attack the bytes of one connection, as many as anybody takes.
 
-use super::asking;
-use super::streams::{self, END_HEADERS, END_STREAM, INITIAL_WINDOW_SIZE, STREAMS, Streams, WEBSOCKET, frame, kind};
-use super::tokens::{self, Signing};
+use crate::asking;
+use crate::streams::{self, END_HEADERS, END_STREAM, INITIAL_WINDOW_SIZE, STREAMS, Streams, WEBSOCKET, frame, kind};
+use crate::tokens::{self, Signing};
 use clap::ValueEnum;
 use pushlab_http2::frame::Code;
 use pushlab_wire::deflate::Deflater;
@@ -296,10 +296,11 @@ fn message(out: &mut Vec<u8>, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pushlab_access::LiveAccess;
     use pushlab_http2::connection::{Connection, Role};
     use pushlab_http2::limits::Limits;
-    use pushlab_server::access::LiveAccess;
     use pushlab_wire::deflate::InflateDecoder;
+    use pushlab_wire::fields::FieldList;
     use pushlab_wire::websocket::{self, Config, Decoded, Decoder, Event};
     use std::time::Duration;
 

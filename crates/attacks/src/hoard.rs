@@ -1,7 +1,7 @@
 //! What attackers have the server keep, as much on each connection as it may hold: deliveries and replies that they do not
 //! read, or input of which the rest does not come.
 
-use super::streams::{self, END_STREAM, STREAMS, Streams, WEBSOCKET, frame, kind};
+use crate::streams::{self, END_STREAM, STREAMS, Streams, WEBSOCKET, frame, kind};
 use clap::ValueEnum;
 use pushlab_wire::websocket::{Opcode, encode, handshake};
 use std::fmt;
@@ -252,5 +252,81 @@ fn half_hello(out: &mut Vec<u8>) {
         out.extend([22, 3, 1]);
         out.extend((part.len() as u16).to_be_bytes());
         out.extend_from_slice(part);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pushlab_http2::connection::{Connection, Role};
+    use pushlab_http2::event::Event;
+    use pushlab_http2::limits::Limits;
+    use pushlab_wire::fields::FieldList;
+    use pushlab_wire::http::{Headers, parse_request};
+    use pushlab_wire::websocket::{self, Config, Decoded, Decoder};
+    use std::time::Duration;
+
+    fn hoard(name: &str) -> Hoard {
+        let hoard: Hoard = name.parse().unwrap();
+        assert_eq!(hoard.to_string(), name);
+        hoard
+    }
+
+    /// Heads and bytes of bodies that a server's end of HTTP/2 is left with.
+    fn kept_of_streams(name: &str) -> (usize, usize) {
+        let limits = Limits { connection_window: 16 << 20, ..Limits::default() };
+        let mut server = Connection::new(Role::Server, limits);
+        let mut bytes = [hoard(name).opening(0), hoard(name).filling()].concat();
+        let (mut at, mut head, mut heads, mut kept) = (0, FieldList::default(), 0, 0);
+        while at < bytes.len() {
+            let (used, event) = server.receive(&mut bytes[at..], Duration::ZERO, &mut head).unwrap();
+            match event {
+                Event::Request { is_end: false, stream, .. } => {
+                    heads += 1;
+                    server.set_owner(stream, stream);
+                }
+                Event::Data { bytes, is_end: false, .. } => kept += bytes.len(),
+                Event::Nothing => assert!(used > 0, "{name} says half a frame"),
+                other => panic!("{name}: {other:?}"),
+            }
+            at += used;
+        }
+        (heads, kept)
+    }
+
+    #[test]
+    fn half_of_it_is_as_much_as_is_kept_without_an_answer() {
+        let mut headers = Headers::default();
+        let head = hoard("half-head-http1").filling();
+        assert!(head.len() == HEAD_BYTES && parse_request(&head, &mut headers).unwrap().is_none());
+        let body = hoard("half-body-http1").filling();
+        let size = parse_request(&body, &mut headers).unwrap().unwrap().1;
+        assert_eq!(body.len() - size, BODY_BYTES);
+        let (mut message, mut decoder) = (hoard("half-message-http1").filling(), Decoder::default());
+        let config = Config::new(websocket::Role::Server);
+        let decoded = decoder.decode(&mut message, &config).unwrap();
+        assert!(matches!(decoded, Decoded::Frame { .. }));
+        assert!(decoder.is_inside_message());
+        assert!(hoard("half-hello-tls").filling().len() > HELLO_BYTES);
+        assert_eq!(hoard("half-record-tls").filling().len(), 5 + RECORD_BYTES - 1);
+    }
+
+    #[test]
+    fn every_stream_is_half_full() {
+        let streams = STREAMS as usize;
+        assert_eq!(kept_of_streams("half-body-http2"), (streams, streams * BODY_BYTES));
+        let (heads, kept) = kept_of_streams("half-message-http2");
+        assert!(heads == streams && kept > streams * BODY_BYTES);
+        assert_eq!(kept_of_streams("half-head-http2"), (0, 0));
+    }
+
+    #[test]
+    fn slow_readers_have_channels_of_their_own_to_which_is_published() {
+        let mut bytes = Vec::new();
+        publications(&mut bytes, 7);
+        assert!(bytes.len() > MESSAGES * MESSAGE_BYTES);
+        let request = String::from_utf8(hoard("slow-sse-http1").opening(7)).unwrap();
+        assert!(request.starts_with(&format!("GET /sse?channel={} HTTP/1.1\r\n", channel_name(7))), "{request}");
+        assert!(hoard("slow-sse-http1").filling().is_empty());
     }
 }
