@@ -20,14 +20,28 @@ fn source(family: u8, index: usize) -> SocketAddr {
 
 /// Connects (which on loopback waits for no other process) and sends a request.
 pub fn open(address: SocketAddr, family: u8, index: usize, request: &[u8]) -> anyhow::Result<TcpStream> {
-    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).context("cannot make a socket")?;
-    socket.bind(&source(family, index).into()).context("cannot bind to a source address")?;
-    socket.connect(&address.into()).with_context(|| format!("cannot connect to {address}"))?;
-    socket.set_tcp_nodelay(true)?;
-    let mut socket: std::net::TcpStream = socket.into();
+    let mut socket = open_from(address, family, index, None)?;
     socket.write_all(request).context("cannot send a request")?;
     socket.set_nonblocking(true)?;
     Ok(TcpStream::from_std(socket))
+}
+
+/// Connects with a receive buffer of this many bytes, or as the kernel has it, and waits for its answers.
+pub fn open_from(
+    address: SocketAddr,
+    family: u8,
+    index: usize,
+    receive_buffer: Option<usize>,
+) -> anyhow::Result<std::net::TcpStream> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).context("cannot make a socket")?;
+    if let Some(bytes) = receive_buffer {
+        socket.set_recv_buffer_size(bytes)?;
+    }
+    socket.bind(&source(family, index).into()).context("cannot bind to a source address")?;
+    socket.connect(&address.into()).with_context(|| format!("cannot connect to {address}"))?;
+    socket.set_tcp_nodelay(true)?;
+    socket.set_read_timeout(Some(PATIENCE))?;
+    Ok(socket.into())
 }
 
 /// A plain connection that waits for its answers.

@@ -40,7 +40,7 @@ mod subject;
 use anyhow::{Context as _, bail};
 use baseline::{AGAINST, Baseline, OTHER};
 use clap::Parser;
-use figure::{Figure, GOALS};
+use figure::{Figure, goals};
 use processor::Cores;
 use pushlab_engine::{Io, check_uring};
 use pushlab_wire::transport::Transport;
@@ -123,7 +123,7 @@ fn main() -> anyhow::Result<()> {
 
 /// The names of the ratios that were asked for, all if none was.
 fn chosen(only: &[String], baseline: &Baseline) -> anyhow::Result<Vec<&'static str>> {
-    let known = || GOALS.iter().map(|goal| goal.name).filter(|name| baseline.has(name));
+    let known = || goals().map(|goal| goal.name).filter(|name| baseline.has(name));
     if let Some(strange) = only.iter().find(|asked| !known().any(|name| is_meant(asked, name))) {
         bail!("--only {strange}: known are {}", known().collect::<Vec<_>>().join(", "));
     }

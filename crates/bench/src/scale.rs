@@ -76,6 +76,8 @@ pub struct Scale {
     pub quiet: Duration,
     /// See above.
     pub flood: Duration,
+    /// Floods: connections of an attacker who has the server keep things, as many as a table of descriptors takes.
+    pub hoarders: usize,
     /// Handover: subscribers, and publications a second.
     pub movers: usize,
     /// See above.
@@ -117,6 +119,7 @@ impl Scale {
             peers: [100, 1000, 9000],
             quiet: Duration::from_secs(2),
             flood: Duration::from_secs(3),
+            hoarders: 19_000,
             movers: 5000,
             movers_rate: 10,
             pollers: 200,
@@ -156,6 +159,7 @@ impl Scale {
             peers: [2, 5, 10],
             quiet: Duration::from_millis(20),
             flood: Duration::from_millis(50),
+            hoarders: 4,
             movers: 5,
             movers_rate: 200,
             pollers: 3,

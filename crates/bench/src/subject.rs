@@ -3,6 +3,7 @@
 use crate::{floods, limit, rooms, secure};
 use anyhow::{Context as _, bail, ensure};
 use clap::{Args, Subcommand, ValueEnum};
+use pushlab_attacks::{Flood, tokens};
 use pushlab_demos::auction::Auction;
 use pushlab_os::affinity::pin_to;
 use pushlab_os::clock::CpuClock;
@@ -15,6 +16,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The kernel's send buffer of a connection, where little is kept: bytes.
+const SMALL_SEND_BUFFER_BYTES: usize = 4096;
 
 /// What a child process does.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
@@ -38,7 +42,7 @@ pub enum Role {
     RoomsLoad(rooms::load::Plan),
     /// Attacks a server.
     #[command(hide = true)]
-    Attacker(floods::attacker::Plan),
+    Attacker(floods::plan::Plan),
     /// The limit of replies.
     #[command(hide = true)]
     LimitOfReplies {
@@ -75,6 +79,10 @@ pub struct Serve {
     /// Whether an access file says who may do what, which is everything.
     #[arg(long = "access")]
     pub has_access: bool,
+    /// What it may keep for all peers together, bytes. Then the kernel has small send buffers, so that little has to be
+    /// published until it is reached.
+    #[arg(long)]
+    pub held_bytes: Option<usize>,
 }
 
 /// How our server fans out.
@@ -108,7 +116,13 @@ impl Role {
                 pin_to(&[plan.core])?;
                 rooms::load::run(plan)
             }
-            Self::Attacker(plan) => floods::attacker::run(plan),
+            Self::Attacker(ref plan) => {
+                pin_to(&[plan.core])?;
+                match plan.flood {
+                    Flood::Attack(attack) => floods::attacker::run(plan, attack),
+                    Flood::Hoard(hoard) => floods::hoarder::run(plan, hoard),
+                }
+            }
             Self::LimitOfReplies { core, immediate } => {
                 pin_to(&[core])?;
                 limit::replies::run(immediate)
@@ -122,7 +136,7 @@ impl Role {
             Self::Server(ref serve) => return serve.arguments(),
             Self::LimitOfFanout { core, uring } => ("limit-of-fanout", core, uring.then_some("--uring")),
             Self::RoomsLoad(plan) => return plan.arguments(),
-            Self::Attacker(plan) => return plan.arguments(),
+            Self::Attacker(ref plan) => return plan.arguments(),
             Self::LimitOfReplies { core, immediate } => ("limit-of-replies", core, immediate.then_some("--immediate")),
         };
         let mut arguments = vec![name.to_owned(), "--core".to_owned(), core.to_string()];
@@ -153,7 +167,16 @@ impl FanOut {
 impl Serve {
     /// Without TLS, compression or application.
     pub fn plain(core: usize, io: FanOut) -> Self {
-        Self { core, io, tls: None, compression_from: None, handover: None, has_auction: false, has_access: false }
+        Self {
+            core,
+            io,
+            tls: None,
+            compression_from: None,
+            handover: None,
+            has_auction: false,
+            has_access: false,
+            held_bytes: None,
+        }
     }
 
     /// Its command line.
@@ -165,6 +188,7 @@ impl Serve {
         arguments.extend(self.handover.as_ref().map(|path| format!("--handover={}", path.display())));
         arguments.extend(self.has_auction.then(|| "--auction".to_owned()));
         arguments.extend(self.has_access.then(|| "--access".to_owned()));
+        arguments.extend(self.held_bytes.map(|bytes| format!("--held-bytes={bytes}")));
         arguments
     }
 
@@ -185,7 +209,12 @@ impl Serve {
             config.application = Some(Arc::new(Auction::open("sqlite::memory:")?));
         }
         if self.has_access {
-            config.access = Some(Arc::new(LiveAccess::new(floods::tokens::rules()?)));
+            config.access = Some(Arc::new(LiveAccess::new(tokens::rules()?)));
+        }
+        if let Some(bytes) = self.held_bytes {
+            config.limits.max_queued_total_bytes = bytes / 2;
+            config.limits.max_history_total_bytes = bytes / 2;
+            config.limits.max_send_buffer_bytes = Some(SMALL_SEND_BUFFER_BYTES);
         }
         config.limits.heartbeat = Duration::from_secs(3600);
         config.handover = self.handover.clone().map(|path| Handover { path, tell: |_| {} });
@@ -321,16 +350,19 @@ mod tests {
             handover: Some("/c d".into()),
             has_auction: true,
             has_access: true,
+            held_bytes: Some(7),
             ..servers[0].clone()
         };
         let shape = Shape { clients: 7, rooms: 5, rooms_per_client: 2 };
         let plan = Plan { core: 1, address: limit::ANY_PORT, dialect: Dialect::Bare, shape, family: 21 };
         let servers = servers.into_iter().chain([more]).map(Role::Server);
-        let attacker = floods::attacker::Plan {
+        let attacker = floods::plan::Plan {
             core: 1,
             address: limit::ANY_PORT,
-            attack: floods::attack::Attack::TinyWindows,
+            flood: "slow-sse-http2".parse().unwrap(),
             duration_ms: 5,
+            connections: 6,
+            tls: Some("/a b".into()),
         };
         for role in servers.chain([Role::RoomsLoad(plan), Role::Attacker(attacker)]) {
             let line = Line::try_parse_from([String::new()].into_iter().chain(role.arguments())).unwrap();

@@ -1,70 +1,19 @@
 //! The attacker: a process on the load's core that says as much as a few connections take, and connects again whenever
 //! one is ended.
-//!
-//! It stands back for the client whose echoes are measured on the same core: what counts is how long the server makes
-//! that one wait.
 
-use super::attack::{Attack, Script};
+use super::plan::{Plan, Report, await_start};
 use crate::connect;
-use anyhow::Context as _;
-use clap::{Args, ValueEnum};
 use mio::net::TcpStream;
-use pushlab_os::affinity::pin_to;
-use pushlab_os::process::set_niceness;
-use serde::{Deserialize, Serialize};
+use pushlab_attacks::attack::{Attack, Script};
 use std::io::{Read as _, Write as _};
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 /// Connections that attack at the same time.
 const CONNECTIONS: usize = 8;
 /// Source addresses: of an attack from many, the first of its connections' families.
 const FAMILY: u8 = 34;
-/// It stands back for everybody.
-const NICENESS: i32 = 19;
 /// Time in which nothing moves before it is tried again.
 const PAUSE: Duration = Duration::from_micros(100);
-
-/// What an attacker does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
-pub struct Plan {
-    /// Where it runs.
-    #[arg(long)]
-    pub core: usize,
-    /// Whom it attacks.
-    #[arg(long)]
-    pub address: SocketAddr,
-    /// How.
-    #[arg(long, value_enum)]
-    pub attack: Attack,
-    /// How long, ms.
-    #[arg(long)]
-    pub duration_ms: u64,
-}
-
-/// What it has done.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub struct Report {
-    /// Connections that it has begun.
-    pub connections: u64,
-    /// Bytes that the server's kernel has taken.
-    pub bytes: u64,
-}
-
-impl Plan {
-    /// Its command line.
-    pub fn arguments(self) -> Vec<String> {
-        let attack = self.attack.to_possible_value().expect("no attack is hidden");
-        let options = [
-            ("core", self.core.to_string()),
-            ("address", self.address.to_string()),
-            ("attack", attack.get_name().to_owned()),
-            ("duration-ms", self.duration_ms.to_string()),
-        ];
-        let options = options.map(|(name, value)| format!("--{name}={value}"));
-        std::iter::once("attacker".to_owned()).chain(options).collect()
-    }
-}
 
 /// One connection that attacks.
 struct Attacker {
@@ -74,30 +23,28 @@ struct Attacker {
     from: usize,
 }
 
-/// Attacks for the time of the plan. Prints a line when it begins, and at the end its report.
-pub fn run(plan: Plan) -> anyhow::Result<()> {
-    pin_to(&[plan.core])?;
-    set_niceness(std::process::id(), NICENESS).context("cannot stand back")?;
+/// Attacks for the time of the plan. Begins when it is told to, and prints its report at the end.
+pub fn run(plan: &Plan, attack: Attack) -> anyhow::Result<()> {
     let mut report = Report { connections: 0, bytes: 0 };
     let open = |report: &mut Report, attacker: usize| {
         report.connections += 1;
-        let family = if plan.attack.is_from_many() { FAMILY + attacker as u8 } else { FAMILY };
+        let family = if attack.is_from_many() { FAMILY + attacker as u8 } else { FAMILY };
         connect::open(plan.address, family, report.connections as usize, b"")
     };
     let mut attackers = Vec::new();
     for n in 0..CONNECTIONS {
-        let mut script = Script::new(plan.attack, n);
+        let mut script = Script::new(attack, n);
         let mut out = Vec::new();
         script.begin(&mut out);
         attackers.push(Attacker { script, socket: open(&mut report, n)?, out, from: 0 });
     }
-    println!("{}", plan.address);
+    await_start(plan)?;
     let until = Instant::now() + Duration::from_millis(plan.duration_ms);
     let mut buffer = vec![0; 64 * 1024];
     while Instant::now() < until {
         let mut has_moved = false;
         for (n, attacker) in attackers.iter_mut().enumerate() {
-            match attacker.go_on(plan.attack, &mut buffer) {
+            match attacker.go_on(attack, &mut buffer) {
                 Ok(written) => {
                     has_moved |= written > 0;
                     report.bytes += written as u64;

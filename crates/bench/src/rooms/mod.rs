@@ -273,7 +273,7 @@ fn describe(repeats: &Repeats) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::GOALS;
+    use crate::figure::goals;
 
     fn segment(cpu_us: f64) -> Segment {
         Segment { cpu_us, p50_ms: 1.0, p99_ms: 2.0, writes: 1.0, misses: None, per_second: 1e5, late: 0.0 }
@@ -289,7 +289,7 @@ mod tests {
     fn every_figure_has_its_size() {
         let sizes = sizes(&Scale::full());
         let of = |name| sizes.iter().filter(|size| size.is_needed_for(name)).collect::<Vec<_>>();
-        for goal in GOALS.iter().filter(|goal| goal.name.starts_with("rooms/") || goal.name.starts_with("peers/")) {
+        for goal in goals().filter(|goal| goal.name.starts_with("rooms/") || goal.name.starts_with("peers/")) {
             match (goal.name, &of(goal.name)[..]) {
                 (GROWTH, [few, many]) => assert!(few.shape.clients < many.shape.clients),
                 (name, [size]) => assert!(size.name.ends_with(&format!("/{}", size.shape.clients)), "{name}: {size:?}"),

@@ -12,7 +12,8 @@ use pushlab_os::folder::TemporaryFolder;
 use pushlab_server::TlsFiles;
 use rustls::client::Resumption;
 use rustls::crypto::ring;
-use rustls::pki_types::ServerName;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use std::fs::File;
 use std::io::Write as _;
@@ -59,22 +60,12 @@ impl Certificate {
 
     /// Clients that speak HTTP/1.1.
     pub fn http1(&self) -> Arc<ClientConfig> {
-        self.client(HTTP1)
+        client(&self.roots, HTTP1)
     }
 
     /// Clients that speak HTTP/2.
     pub fn http2(&self) -> Arc<ClientConfig> {
-        self.client(HTTP2)
-    }
-
-    fn client(&self, protocol: &[u8]) -> Arc<ClientConfig> {
-        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
-        let builder = builder.with_safe_default_protocol_versions().expect("ring has what TLS 1.2 and 1.3 need");
-        let mut config = builder.with_root_certificates(Arc::clone(&self.roots)).with_no_client_auth();
-        // Each connection makes a whole handshake, as one of a client that has not been there before.
-        config.resumption = Resumption::disabled();
-        config.alpn_protocols = vec![protocol.to_vec()];
-        Arc::new(config)
+        client(&self.roots, HTTP2)
     }
 
     /// A connection for HTTP/1.1 that waits for its answers.
@@ -83,7 +74,28 @@ impl Certificate {
     }
 }
 
-fn session(config: &Arc<ClientConfig>) -> anyhow::Result<ClientConnection> {
+/// Clients that speak HTTP/1.1 and trust the certificate in such a folder.
+pub fn http1_in(folder: &Path) -> anyhow::Result<Arc<ClientConfig>> {
+    let path = files_in(folder).certificate;
+    let certificate =
+        CertificateDer::from_pem_file(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate)?;
+    Ok(client(&Arc::new(roots), HTTP1))
+}
+
+fn client(roots: &Arc<RootCertStore>, protocol: &[u8]) -> Arc<ClientConfig> {
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions().expect("ring has what TLS 1.2 and 1.3 need");
+    let mut config = builder.with_root_certificates(Arc::clone(roots)).with_no_client_auth();
+    // Each connection makes a whole handshake, as one of a client that has not been there before.
+    config.resumption = Resumption::disabled();
+    config.alpn_protocols = vec![protocol.to_vec()];
+    Arc::new(config)
+}
+
+/// A client's end of a connection that has not begun.
+pub fn session(config: &Arc<ClientConfig>) -> anyhow::Result<ClientConnection> {
     let name = ServerName::try_from(NAME).expect("it is a name");
     ClientConnection::new(Arc::clone(config), name).context("cannot begin TLS")
 }

@@ -31,12 +31,13 @@ impl Tls {
         Ok(tls)
     }
 
-    pub(super) fn socket(&mut self) -> &mut TcpStream {
+    /// Its socket.
+    pub fn socket(&mut self) -> &mut TcpStream {
         &mut self.socket
     }
 
     /// Sends plaintext. The socket takes all of it: what subscribers send is little.
-    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.session.writer().write_all(bytes)?;
         self.push()
     }
@@ -54,7 +55,7 @@ impl Tls {
 
     /// Reads until the socket is empty and gives the plaintext to `sink`; says how many bytes of the socket that took, 0
     /// at its end.
-    pub(super) fn read(&mut self, buffer: &mut [u8], mut sink: impl FnMut(&[u8])) -> io::Result<usize> {
+    pub fn read(&mut self, buffer: &mut [u8], mut sink: impl FnMut(&[u8])) -> io::Result<usize> {
         let mut came = 0;
         loop {
             match self.session.read_tls(&mut self.socket) {

@@ -32,6 +32,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("record", 4),
     ("report", 4),
     ("analysis", 5),
+    ("attacks", 6),
     ("subjects", 6),
     ("render", 6),
     ("bus", 7),

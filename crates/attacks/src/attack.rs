@@ -1,12 +1,11 @@
 //! What attackers say: for each attack the bytes of one connection, as many as anybody takes.
 
-use super::asking;
-use super::tokens::{self, Signing};
+use crate::asking;
+use crate::streams::{self, END_HEADERS, END_STREAM, INITIAL_WINDOW_SIZE, STREAMS, Streams, WEBSOCKET, frame, kind};
+use crate::tokens::{self, Signing};
 use clap::ValueEnum;
-use pushlab_http2::frame::{Code, PREFACE};
-use pushlab_http2::hpack::Encoder;
+use pushlab_http2::frame::Code;
 use pushlab_wire::deflate::Deflater;
-use pushlab_wire::fields::FieldList;
 use pushlab_wire::websocket::{Opcode, encode, encode_compressed, handshake};
 
 /// An attack: on HTTP/2 (RFC 9113, section 10.5), on compressed WebSockets, or by asking for what anybody may ask for.
@@ -71,26 +70,9 @@ enum Speech {
     Requests,
 }
 
-/// Types of frames.
-mod kind {
-    pub const DATA: u8 = 0;
-    pub const HEADERS: u8 = 1;
-    pub const RST_STREAM: u8 = 3;
-    pub const SETTINGS: u8 = 4;
-    pub const PING: u8 = 6;
-    pub const WINDOW_UPDATE: u8 = 8;
-    pub const CONTINUATION: u8 = 9;
-}
-
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
-const INITIAL_WINDOW_SIZE: u16 = 4;
-
 /// Frames that are made at once.
 const AT_ONCE: u32 = 200;
-/// Streams that a server allows.
-const STREAMS: u32 = 100;
-/// Bytes that each of those is allowed before it is asked for another answer: about the size of one.
+/// Bytes that each stream is allowed before it is asked for another answer: about the size of one.
 const ANSWER_BYTES: u32 = 5_000;
 /// What a bomb becomes, bytes.
 const BOMB_BYTES: usize = 10 << 20;
@@ -105,9 +87,7 @@ const OFFER: &str = "Sec-WebSocket-Extensions: permessage-deflate; client_max_wi
 pub struct Script {
     attack: Attack,
     speech: Speech,
-    encoder: Encoder,
-    /// The next stream of the client.
-    stream: u32,
+    streams: Streams,
     /// Times that it was asked to go on.
     round: u32,
     /// A frame with a compressed message.
@@ -177,12 +157,12 @@ impl Script {
             let text = Deflater::default().deflate(text.as_bytes()).expect("spaces get smaller");
             encode_compressed(&mut bomb, Opcode::Text, &text, Some([1, 2, 3, 4]));
         }
-        Self { attack, speech: attack.speech(nth), encoder: Encoder::new(), stream: 1, round: 0, bomb }
+        Self { attack, speech: attack.speech(nth), streams: Streams::new(), round: 0, bomb }
     }
 
     /// Begins a new connection.
     pub fn begin(&mut self, out: &mut Vec<u8>) {
-        (self.encoder, self.stream, self.round) = (Encoder::new(), 1, 0);
+        (self.streams, self.round) = (Streams::new(), 0);
         match self.speech {
             Speech::Http2 => self.begin_http2(out),
             Speech::WebSocket if matches!(self.attack, Attack::PresenceOne | Attack::PresenceRooms) => {
@@ -199,17 +179,10 @@ impl Script {
     }
 
     fn begin_http2(&mut self, out: &mut Vec<u8>) {
-        out.extend_from_slice(PREFACE);
-        let window: u32 = if self.attack == Attack::TinyWindows { 1 } else { 1 << 20 };
-        let settings = [&INITIAL_WINDOW_SIZE.to_be_bytes()[..], &window.to_be_bytes()].concat();
-        frame(out, kind::SETTINGS, 0, 0, &settings);
-        frame(out, kind::WINDOW_UPDATE, 0, 0, &(1_u32 << 30).to_be_bytes());
+        streams::begin(out, if self.attack == Attack::TinyWindows { 1 } else { 1 << 20 });
         match self.attack {
-            Attack::EmptyData => {
-                let block = self.block("POST", "/publish?channel=quiet");
-                frame(out, kind::HEADERS, END_HEADERS, 1, &block);
-            }
-            Attack::WindowUpdate => drop(self.ask(out, "GET", "/stream?channel=quiet")),
+            Attack::EmptyData => drop(self.streams.open(out, 0, "POST", "/publish?channel=quiet", &[])),
+            Attack::WindowUpdate => drop(self.streams.ask(out, "GET", "/stream?channel=quiet")),
             Attack::PresenceAsked => {
                 for _ in 0..STREAMS {
                     self.enter(out);
@@ -234,23 +207,22 @@ impl Script {
         let first = self.round == 0 && n == 0;
         match self.attack {
             Attack::RapidReset => {
-                let stream = self.ask(out, "GET", "/poll?channel=quiet&wait=60");
+                let stream = self.streams.ask(out, "GET", "/poll?channel=quiet&wait=60");
                 frame(out, kind::RST_STREAM, 0, stream, &Code::Cancel.number().to_be_bytes());
             }
             Attack::ForcedReset => {
-                let stream = self.ask(out, "GET", "/poll?channel=quiet&wait=60");
+                let stream = self.streams.ask(out, "GET", "/poll?channel=quiet&wait=60");
                 frame(out, kind::WINDOW_UPDATE, 0, stream, &[0; 4]);
             }
             Attack::Settings => {
-                let settings = [&INITIAL_WINDOW_SIZE.to_be_bytes()[..], &n.to_be_bytes()].concat();
-                frame(out, kind::SETTINGS, 0, 0, &settings);
+                frame(out, kind::SETTINGS, 0, 0, &streams::setting(INITIAL_WINDOW_SIZE, n));
             }
             Attack::Ping => frame(out, kind::PING, 0, 0, &u64::from(n).to_be_bytes()),
             Attack::Continuation if first => frame(out, kind::HEADERS, END_STREAM, 1, &[0; 3_500]),
             Attack::Continuation => frame(out, kind::CONTINUATION, 0, 1, &[0; 3_500]),
             Attack::EmptyData => frame(out, kind::DATA, 0, 1, b""),
             Attack::WindowUpdate => frame(out, kind::WINDOW_UPDATE, 0, n % 2, &1_u32.to_be_bytes()),
-            Attack::Unread => drop(self.ask(out, "HEAD", "/healthz")),
+            Attack::Unread => drop(self.streams.ask(out, "HEAD", "/healthz")),
             Attack::SmallBombs => out.extend_from_slice(&self.bomb),
             Attack::Subscriptions => asking::subscription("n").iter().for_each(|text| message(out, text)),
             Attack::PresenceRooms => asking::subscription("room:").iter().for_each(|text| message(out, text)),
@@ -285,22 +257,18 @@ impl Script {
     fn enter(&mut self, out: &mut Vec<u8>) -> u32 {
         let path = format!("/ws?channel={ROOM}");
         let token = format!("Bearer {}", tokens::of(&asking::new_name("n")));
-        let more = [(":protocol", "websocket"), ("sec-websocket-version", "13"), ("authorization", &token)];
-        let block = self.block_with("CONNECT", &path, &more);
-        let stream = self.stream;
-        frame(out, kind::HEADERS, END_HEADERS, stream, &block);
-        self.stream += 2;
-        stream
+        let more = [&WEBSOCKET[..], &[("authorization", &token)]].concat();
+        self.streams.open(out, 0, "CONNECT", &path, &more)
     }
 
     /// Asks for pages on all streams, and takes a byte of each at a time.
     fn open_by_a_byte(&mut self, out: &mut Vec<u8>) {
         if self.round.is_multiple_of(ANSWER_BYTES) {
             for _ in 0..STREAMS {
-                self.ask(out, "GET", "/metrics");
+                self.streams.ask(out, "GET", "/metrics");
             }
         }
-        let first = self.stream - 2 * STREAMS;
+        let first = self.streams.next - 2 * STREAMS;
         for n in 0..STREAMS {
             frame(out, kind::WINDOW_UPDATE, 0, first + 2 * n, &1_u32.to_be_bytes());
         }
@@ -308,7 +276,7 @@ impl Script {
 
     /// The first head brings a field of four kilobytes, the others name it by a byte, thousands of times.
     fn say_large_head(&mut self, out: &mut Vec<u8>) {
-        let mut block = self.block("GET", "/healthz");
+        let mut block = self.streams.block("GET", "/healthz", &[]);
         if self.round == 0 {
             // With incremental indexing: a name of one byte, a value of 3,900 in HPACK's own way of writing numbers.
             block.extend([0x40, 1, b'x', 0x7f, 0x80 | (3_773 % 128) as u8, (3_773 / 128) as u8]);
@@ -316,32 +284,8 @@ impl Script {
         } else {
             block.extend([0x80 | 62; 12_000]);
         }
-        frame(out, kind::HEADERS, END_HEADERS | END_STREAM, self.stream, &block);
-        self.stream += 2;
-    }
-
-    /// A request on the next stream, whose number it gives.
-    fn ask(&mut self, out: &mut Vec<u8>, method: &str, path: &str) -> u32 {
-        let block = self.block(method, path);
-        let stream = self.stream;
-        frame(out, kind::HEADERS, END_HEADERS | END_STREAM, stream, &block);
-        self.stream += 2;
-        stream
-    }
-
-    fn block(&mut self, method: &str, path: &str) -> Vec<u8> {
-        self.block_with(method, path, &[])
-    }
-
-    fn block_with(&mut self, method: &str, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
-        let mut fields = FieldList::default();
-        let always = [(":method", method), (":scheme", "http"), (":path", path), (":authority", "bench")];
-        for (name, value) in always.iter().chain(more) {
-            fields.push(name.as_bytes(), value.as_bytes());
-        }
-        let mut block = Vec::new();
-        self.encoder.encode(fields.iter(), &mut block);
-        block
+        frame(out, kind::HEADERS, END_HEADERS | END_STREAM, self.streams.next, &block);
+        self.streams.next += 2;
     }
 }
 
@@ -349,20 +293,14 @@ fn message(out: &mut Vec<u8>, text: &str) {
     encode(out, Opcode::Text, text.as_bytes(), Some([1, 2, 3, 4]));
 }
 
-fn frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
-    let [_, a, b, c] = (payload.len() as u32).to_be_bytes();
-    out.extend_from_slice(&[a, b, c, kind, flags]);
-    out.extend_from_slice(&stream.to_be_bytes());
-    out.extend_from_slice(payload);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pushlab_access::LiveAccess;
     use pushlab_http2::connection::{Connection, Role};
     use pushlab_http2::limits::Limits;
-    use pushlab_server::access::LiveAccess;
     use pushlab_wire::deflate::InflateDecoder;
+    use pushlab_wire::fields::FieldList;
     use pushlab_wire::websocket::{self, Config, Decoded, Decoder, Event};
     use std::time::Duration;
 

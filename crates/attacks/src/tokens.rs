@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64URL;
-use pushlab_server::access::Access;
+use pushlab_access::Access;
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ED25519};
 use ring::hmac;
 use serde_json::json;
@@ -92,7 +92,7 @@ fn random<const N: usize>() -> [u8; N] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pushlab_server::access::{LiveAccess, TokenError};
+    use pushlab_access::{LiveAccess, TokenError};
 
     const NOW_S: u64 = EXPIRES_AT - 1;
 
