@@ -14,8 +14,7 @@ const SWEEP_FROM: usize = 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Quota {
-    /// Receiving connections at a time: WebSockets, streams, held polls. Of an address, sockets that carry none of them count
-    /// too.
+    /// Receiving connections at a time: WebSockets, streams, held polls. Of an address, sockets without any too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<u32>,
     /// Subscriptions at a time, over all its connections: a channel counts once for each connection.

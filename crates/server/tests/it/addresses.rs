@@ -36,9 +36,12 @@ impl Way {
         })
     }
 
-    /// Where clients connect: over HTTP/2, on streams of one socket.
+    /// Where clients connect: over HTTP/2, on streams of one socket. Who is refused before a lane begins hears nothing.
     fn dial(self, server: &Subject) -> Dial {
-        if self.is_http2 { Http2::connect(server, self.is_secure).streams() } else { server.dial(self.is_secure) }
+        if self.is_http2 {
+            return Http2::connect(server, self.is_secure).streams();
+        }
+        Dial { address: server.listens_at(), ..server.dial(self.is_secure) }
     }
 
     /// What a client at this address sends in its head; one that comes directly is where it is.
@@ -70,7 +73,7 @@ impl Way {
 
 /// Whether a new socket is closed without an answer.
 fn is_turned_away(server: &Subject) -> bool {
-    !matches!(connect(server.address()).read(&mut [0]), Ok(1..))
+    !matches!(connect(server.listens_at()).read(&mut [0]), Ok(1..))
 }
 
 #[test]
@@ -91,7 +94,7 @@ fn connections_are_limited_whatever_carries_them() {
         } else if way.is_secure {
             assert!(is_turned_away(&server), "{way:?}");
         } else {
-            assert_eq!(Http::connect(server.address()).get("/healthz").status, 429, "{way:?}");
+            assert_eq!(Http::connect(server.listens_at()).get("/healthz").status, 429, "{way:?}");
         }
         // Who leaves makes room for one.
         if way.is_http2 {
