@@ -170,8 +170,7 @@ mod tests {
 
     #[test]
     fn a_claim_takes_its_place_and_brings_no_star() {
-        let claims =
-            json!({"sub": "ada", "id": 7, "evil": "*", "space": "a b", "empty": "", "list": ["a"], "yes": true,
+        let claims = json!({"sub": "ada", "id": 7, "evil": "*", "space": "a b", "empty": "", "list": ["a"], "yes": true,
                    "parts": "a:b", "dots": "a.b", "half": 1.5});
         let fill = |text: &str| Template::parse(text).unwrap().fill(claims.as_object().unwrap());
         assert_eq!(fill("user:{sub}:*"), Some(Pattern("user:ada:*".into())));
@@ -199,7 +198,8 @@ mod tests {
     /// Whatever others' tokens claim, they do not reach the channels of one whose patterns are theirs too.
     #[test]
     fn no_claim_reaches_the_channels_of_another() {
-        let files = [&["user:{sub}", "user:{sub}:*", "user.{sub}.inbox", "room-{sub}:*"][..], &["{sub}:*"], &["a_{sub}"]];
+        let files =
+            [&["user:{sub}", "user:{sub}:*", "user.{sub}.inbox", "room-{sub}:*"][..], &["{sub}:*"], &["a_{sub}"]];
         let text = |pattern: &str| prop::string::string_regex(pattern).unwrap();
         let victims = (text("[ab_-]{1,2}"), text("[ab:.]{0,3}"));
         let strangers = (text("[ab]{0,2}[*:._-]?[ab]{0,2}"), text("[ab*:._-]{0,5}"));

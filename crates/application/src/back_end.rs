@@ -6,7 +6,7 @@ use crate::routes::{Route, Routes};
 use crate::{Application, Body, Publisher, Request, Response};
 use pushlab_access::{Holder, LiveAccess, Person, Right};
 use pushlab_os::clock;
-use pushlab_session::gate::{self, Gate};
+use pushlab_session::gate::{Gate, refusal_of_token};
 use pushlab_wire::channel::Channel;
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
@@ -115,8 +115,12 @@ impl BackEnd {
         // Checked on a thread of the pool, which delays no connection: so the checks count towards no budget.
         let mut checks = 0;
         let unix_s = clock::since_1970_ns() / 1_000_000_000;
-        let person = gate::person_by(&self.access, fields, ticket, unix_s, &mut checks);
-        person.map_err(|(code, text)| Refusal::new(code, text))
+        let person = self.gate.person_by(&self.access, fields, ticket, unix_s, &mut checks);
+        person.map_err(|cause| {
+            self.access.refusals.add(cause, Some(request.peer));
+            let (code, text) = refusal_of_token(cause);
+            Refusal::new(code, text)
+        })
     }
 
     /// Lets nobody but the back end go on.

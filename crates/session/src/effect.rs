@@ -5,6 +5,7 @@ use crate::channels::ChannelSet;
 use crate::framing::Framing;
 use crate::rules::Rules;
 use crate::spread::Spread;
+use pushlab_access::TokenError;
 use pushlab_wire::cursor::{Cursor, Epoch};
 use pushlab_wire::deflate::{Deflater, InflateDecoder};
 use pushlab_wire::fields::FieldList;
@@ -127,6 +128,8 @@ pub struct Output {
     /// Bytes that compressed messages became, those of replies that were compressed for one peer, and as many as checking
     /// signatures costs as much as: work of which the bytes that came say nothing. The caller takes it.
     pub coded_bytes: usize,
+    /// A token that was not taken. The caller takes it.
+    pub refused_token: Option<RefusedToken>,
     /// Reads compressed messages.
     pub(crate) inflater: InflateDecoder,
 }
@@ -137,6 +140,15 @@ impl Output {
     pub(crate) fn head_out(&mut self, is_http2: bool) -> HeadOut<'_> {
         if is_http2 { HeadOut::Fields(&mut self.head) } else { HeadOut::Text(&mut self.bytes) }
     }
+}
+
+/// A token that was not taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedToken {
+    /// Why not.
+    pub cause: TokenError,
+    /// The values of `X-Forwarded-For` of the request that brought it; none if a frame did.
+    pub forwarded: Vec<String>,
 }
 
 /// What happened in exchanges.

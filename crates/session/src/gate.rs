@@ -141,20 +141,52 @@ impl Gate {
     /// signatures had to be checked for that.
     ///
     /// # Errors
-    /// `unauthorized` or `token-expired`, with what to tell: what is wrong with a token is never overlooked.
+    /// What is wrong with a token: it is never overlooked.
     pub fn person(
         &self,
         head: &RequestHead<'_, '_>,
         unix_s: u64,
         checks: &mut usize,
-    ) -> Result<Option<Arc<Person>>, Refusal> {
+    ) -> Result<Option<Arc<Person>>, TokenError> {
         let Some(access) = &self.access else { return Ok(None) };
         let ticket = || split_target(head.target).1.find(|(name, _)| name == "ticket").map(|(_, value)| value);
-        let person = person_by(access, head.fields_and_cookies(), ticket, unix_s, checks)?;
-        match person.identity() {
-            _ if person.may_anything() => Ok(Some(person)),
-            Some(_) => Err((ErrorCode::Forbidden, "no rule of the access file allows this token anything".into())),
-            None => Err((ErrorCode::Unauthorized, NEEDS_TOKEN.into())),
+        self.person_by(access, head.fields_and_cookies(), ticket, unix_s, checks).map(Some)
+    }
+
+    /// Who shows what with a request: a token on purpose, a ticket, or a cookie; the first of these that is there counts.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn person_by<'h>(
+        &self,
+        access: &LiveAccess,
+        fields: impl Iterator<Item = (&'h str, &'h str)> + Clone,
+        ticket: impl FnOnce() -> Option<Cow<'h, str>>,
+        unix_s: u64,
+        checks: &mut usize,
+    ) -> Result<Arc<Person>, TokenError> {
+        if let Some(token) = sent_token(fields.clone()) {
+            access.check(token, unix_s, checks)
+        } else if let Some(ticket) = ticket() {
+            access.person_by_ticket(&ticket, unix_s, checks)
+        } else if let Some(token) = self.kept_token(fields, access) {
+            access.check(token, unix_s, checks)
+        } else {
+            Ok(access.rules().anonymous())
+        }
+    }
+
+    /// Whether there is anything that somebody may do.
+    ///
+    /// # Errors
+    /// `unauthorized` or `forbidden`, with what to tell.
+    pub fn may_anything(person: Option<&Person>) -> Result<(), Refusal> {
+        match person {
+            Some(person) if !person.may_anything() => Err(match person.identity() {
+                Some(_) => (ErrorCode::Forbidden, "no rule of the access file allows this token anything".into()),
+                None => (ErrorCode::Unauthorized, NEEDS_TOKEN.into()),
+            }),
+            _ => Ok(()),
         }
     }
 
@@ -162,7 +194,25 @@ impl Gate {
     pub fn token<'h>(&self, head: &RequestHead<'_, 'h>) -> Option<&'h str> {
         let access = self.access.as_ref()?;
         let fields = head.fields_and_cookies();
-        sent_token(fields.clone()).or_else(|| kept_token(fields, access))
+        sent_token(fields.clone()).or_else(|| self.kept_token(fields, access))
+    }
+
+    /// The token in the cookie that the access file names. Browsers send it with every request, whoever's page makes them:
+    /// it counts only from a page that is named, or is the server's own.
+    fn kept_token<'h>(
+        &self,
+        fields: impl Iterator<Item = (&'h str, &'h str)> + Clone,
+        access: &LiveAccess,
+    ) -> Option<&'h str> {
+        let rules = access.rules();
+        let name = rules.cookie()?;
+        let (_, token) = cookies(fields.clone()).find(|(other, _)| *other == name)?;
+        let is_named = match self.site.request_origin(fields.clone()) {
+            RequestOrigin::Own => true,
+            RequestOrigin::Guest => self.site.page_of(fields).is_some(),
+            RequestOrigin::Link | RequestOrigin::OtherSite | RequestOrigin::OtherName => false,
+        };
+        is_named.then_some(token)
     }
 
     /// Whether somebody may see the server's counters.
@@ -241,40 +291,10 @@ fn may_receive(person: &Person, channel: &str) -> bool {
     }
 }
 
-/// Who shows what with a request: a token on purpose, a ticket, or a cookie; the first of these that is there counts.
-///
-/// # Errors
-/// `unauthorized` or `token-expired`, with what to tell.
-pub fn person_by<'h>(
-    access: &LiveAccess,
-    fields: impl Iterator<Item = (&'h str, &'h str)> + Clone,
-    ticket: impl FnOnce() -> Option<Cow<'h, str>>,
-    unix_s: u64,
-    checks: &mut usize,
-) -> Result<Arc<Person>, Refusal> {
-    let shown = if let Some(token) = sent_token(fields.clone()) {
-        access.check(token, unix_s, checks)
-    } else if let Some(ticket) = ticket() {
-        access.person_by_ticket(&ticket, unix_s, checks)
-    } else if let Some(token) = kept_token(fields, access) {
-        access.check(token, unix_s, checks)
-    } else {
-        Ok(access.rules().anonymous())
-    };
-    shown.map_err(refusal_of_token)
-}
-
 /// The token that a client sends with a request on purpose: as bearer, or as a subprotocol.
 fn sent_token<'h>(fields: impl Iterator<Item = (&'h str, &'h str)> + Clone) -> Option<&'h str> {
     let subprotocol = || subprotocols(fields.clone()).find_map(|name| name.strip_prefix(TOKEN_SUBPROTOCOL));
     bearers(fields.clone()).next().or_else(subprotocol)
-}
-
-/// The token in the cookie that the access file names, which browsers send with every request.
-fn kept_token<'h>(fields: impl Iterator<Item = (&'h str, &'h str)>, access: &LiveAccess) -> Option<&'h str> {
-    let rules = access.rules();
-    let cookie = rules.cookie()?;
-    cookies(fields).find(|(name, _)| *name == cookie).map(|(_, value)| value)
 }
 
 /// The subprotocols that a WebSocket's client offers.
@@ -288,7 +308,11 @@ pub fn refusal_of_limit(LimitReached(text): LimitReached) -> Refusal {
 }
 
 /// What to tell whose token is not taken.
-pub(crate) fn refusal_of_token(error: TokenError) -> Refusal {
-    let code = if error == TokenError::Expired { ErrorCode::TokenExpired } else { ErrorCode::Unauthorized };
+pub fn refusal_of_token(error: TokenError) -> Refusal {
+    let code = match error {
+        TokenError::Expired => ErrorCode::TokenExpired,
+        TokenError::OtherIdentity => ErrorCode::Forbidden,
+        _ => ErrorCode::Unauthorized,
+    };
     (code, error.to_string().into())
 }

@@ -12,7 +12,7 @@ use pushlab_access::Holder;
 use pushlab_application::{Request, Response};
 use pushlab_log::{Ticket, Turn};
 use pushlab_os::random;
-use pushlab_session::effect::{Context, Effect, Page, Query, Question, Time};
+use pushlab_session::effect::{Context, Effect, Page, Query, Question, RefusedToken, Time};
 use pushlab_session::exchange::Exchange;
 use pushlab_session::gate::{Refusal, refusal_of_limit};
 use pushlab_session::groups::NO_GROUP;
@@ -52,6 +52,9 @@ impl EventLoop {
         let result = with(&mut self.connections[id].exchange, &mut cx);
         let inflated = mem::take(&mut self.output.coded_bytes);
         self.work_left = self.work_left.saturating_sub((inflated / CODED_BYTES_PER_WORK) as u32);
+        if self.output.refused_token.is_some() {
+            self.note_refused_token(id);
+        }
         result
     }
 
@@ -326,6 +329,16 @@ impl EventLoop {
         [identity, address].into_iter().flatten().try_for_each(|(holder, quota)| {
             access.ledger.publish(holder, bytes, quota, now_ns).map_err(refusal_of_limit)
         })
+    }
+
+    /// Tells that a token was not taken, and who sent it.
+    #[cold]
+    fn note_refused_token(&mut self, id: usize) {
+        let Some(RefusedToken { cause, forwarded }) = self.output.refused_token.take() else { return };
+        let Some(access) = &self.shared.rules.gate.access else { return };
+        let fields: Vec<_> = forwarded.into_iter().map(|value| ("x-forwarded-for".to_owned(), value)).collect();
+        let peer = self.connections[id].stream.peer_address().ok();
+        access.refusals.add(cause, peer.map(|peer| self.shared.config.trusted_proxies.client(peer.ip(), &fields)));
     }
 
     /// Its client has another token: it keeps the channels that this allows.

@@ -2,15 +2,16 @@
 
 use super::websocket::say;
 use super::{Exchange, State};
-use crate::effect::{Context, Effect, Page};
+use crate::effect::{Context, Effect, Page, RefusedToken};
 use crate::gate::{Gate, Refusal, refusal_of_token};
 use crate::standing::{Notice, Standing};
-use pushlab_access::{Holder, Person, TICKET_S};
+use pushlab_access::{Holder, Person, TICKET_S, TokenError};
 use pushlab_wire::channel::Channel;
 use pushlab_wire::codes::{CloseCode, ErrorCode};
 use pushlab_wire::http::RequestHead;
 use pushlab_wire::native::json_string;
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A channel that was asked for, and why it is refused.
@@ -37,7 +38,13 @@ impl Exchange {
             let mut checks = 0;
             let person = cx.rules.gate.person(head, cx.time.unix_s, &mut checks);
             cx.output.coded_bytes += checks * SIGNATURE_WORK_BYTES;
-            self.standing = person?.map(|person| Box::new(Standing::new(person)));
+            let person = person.map_err(|cause| {
+                let forwarded = head.headers("x-forwarded-for").map(str::to_owned).collect();
+                cx.output.refused_token = Some(RefusedToken { cause, forwarded });
+                refusal_of_token(cause)
+            })?;
+            Gate::may_anything(person.as_deref())?;
+            self.standing = person.map(|person| Box::new(Standing::new(person)));
         }
         Ok(())
     }
@@ -197,19 +204,18 @@ impl Exchange {
         let mut checks = 0;
         let person = access.check(token, cx.time.unix_s, &mut checks);
         cx.output.coded_bytes += checks * SIGNATURE_WORK_BYTES;
-        let person = match person {
-            Ok(person) => person,
-            Err(error) => {
-                let (code, text) = refusal_of_token(error);
-                return self.say_error(code, &text, cx);
+        let is_theirs = |person: &Arc<Person>| standing.person.identity() == person.identity();
+        match person.and_then(|person| if is_theirs(&person) { Ok(person) } else { Err(TokenError::OtherIdentity) }) {
+            Ok(person) => {
+                standing.renew(person);
+                Effect::Reconsider
             }
-        };
-        if standing.person.identity() != person.identity() {
-            let text = "the token is somebody else's; open another connection for it";
-            return self.say_error(ErrorCode::Forbidden, text, cx);
+            Err(cause) => {
+                cx.output.refused_token = Some(RefusedToken { cause, forwarded: Vec::new() });
+                let (code, text) = refusal_of_token(cause);
+                self.say_error(code, &text, cx)
+            }
         }
-        standing.renew(person);
-        Effect::Reconsider
     }
 
     /// Looks which of its channels it may keep. Says which it may not, and for how long its token is good. `true`: the
@@ -243,7 +249,6 @@ mod tests {
     use super::*;
     use crate::fixtures::Server;
     use pushlab_access::{Access, LiveAccess};
-    use std::sync::Arc;
 
     const RULES: &str = "[token]\n[[token.key]]\nalgorithm = \"HS256\"\nfile = \"secret\"\n[[rule]]\nwho = \"everybody\"\n\
                          channels = [\"*\"]\nmay = [\"subscribe\"]\n";
