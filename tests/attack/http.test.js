@@ -49,6 +49,11 @@ const REFUSED = [
   ["text that is not UTF-8", bytes(publish("\xff\xfe", "text/plain")), 400, "bad-json"],
   ["a publication of 0 bytes", publish(""), 400, "bad-json"],
   ["nesting without end", publish("[".repeat(60_000)), 400, "bad-json"],
+  ["nesting with an end", publish("[".repeat(30_000) + "]".repeat(30_000)), 400, "json-too-deep"],
+  ...["Origin", "Sec-Fetch-Site", "Authorization", "Sec-WebSocket-Protocol", "Last-Event-ID"].map(
+    (name) => [`no text as ${name}`, bytes(get("/poll?channel=a", `${name}: \xff\r\n`)), 400, "bad-request"],
+  ),
+  ["a second host that is no text", bytes(get("/healthz", "Host: \xff\r\n")), 400, "bad-request"],
   [
     "a body that is announced too large",
     post("/publish?channel=a", "Content-Length: 10000000000\r\n"),

@@ -4,6 +4,7 @@ use core::net::IpAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Holders that are looked through at once for such as hold nothing any more, at least.
@@ -13,7 +14,8 @@ const SWEEP_FROM: usize = 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Quota {
-    /// Receiving connections at a time: WebSockets, streams, held polls. For an address, all its connections.
+    /// Receiving connections at a time: WebSockets, streams, held polls. Of an address, sockets that carry none of them count
+    /// too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<u32>,
     /// Subscriptions at a time, over all its connections: a channel counts once for each connection.
@@ -123,6 +125,27 @@ pub struct Place {
     ledger: Arc<Ledger>,
     holder: Holder,
     subscriptions: u32,
+    /// The socket on which it lasts, if that has a place of its own.
+    socket: Option<Arc<Peer>>,
+}
+
+/// The other end of a socket. A client's socket counts as one connection of its address, or as the connections that last
+/// on it, if these are more: the streams of HTTP/2. A proxy's does not count, only what lasts on it, each for its client.
+#[derive(Debug)]
+pub struct Peer {
+    /// Where it is; an IPv4 address has its own form.
+    pub address: IpAddr,
+    /// What the socket takes up.
+    place: Option<Place>,
+    /// How much lasts on it. It changes under the lock of the ledger alone.
+    lasting: AtomicU32,
+}
+
+impl Peer {
+    /// A proxy that is believed about its clients' addresses.
+    pub fn proxy(address: IpAddr) -> Self {
+        Self { address, place: None, lasting: AtomicU32::new(0) }
+    }
 }
 
 impl Ledger {
@@ -135,40 +158,93 @@ impl Ledger {
     /// # Errors
     /// [`LimitReached`].
     pub fn enter(self: &Arc<Self>, holder: Holder, quota: &Quota, now_ns: u64) -> Result<Place, LimitReached> {
-        let mut accounts = self.lock();
-        let account = accounts.account(&holder, now_ns);
-        if let Some(max) = quota.connections
-            && account.connections >= max
-        {
-            return Err(LimitReached(format!("at most {max} connections at a time {}", whose(&holder))));
-        }
-        account.connections += 1;
-        Ok(Place { ledger: self.clone(), holder, subscriptions: 0 })
+        self.lock().account(&holder, now_ns).connect(&holder, quota)?;
+        Ok(Place { ledger: self.clone(), holder, subscriptions: 0, socket: None })
     }
 
-    /// Takes a publication of so many bytes into account.
+    /// Takes a place for the socket of a client.
     ///
     /// # Errors
     /// [`LimitReached`].
-    pub fn publish(&self, holder: &Holder, bytes: usize, quota: &Quota, now_ns: u64) -> Result<(), LimitReached> {
-        if quota.publications_per_s.is_none() && quota.bytes_per_s.is_none() {
+    pub fn accept(self: &Arc<Self>, address: IpAddr, quota: &Quota, now_ns: u64) -> Result<Peer, LimitReached> {
+        let place = self.enter(Holder::at(address), quota, now_ns)?;
+        Ok(Peer { place: Some(place), ..Peer::proxy(address) })
+    }
+
+    /// Takes a place for a connection of an address that lasts on the socket of this peer.
+    ///
+    /// # Errors
+    /// [`LimitReached`].
+    pub fn enter_on(
+        self: &Arc<Self>,
+        peer: &Arc<Peer>,
+        holder: Holder,
+        quota: &Quota,
+        now_ns: u64,
+    ) -> Result<Place, LimitReached> {
+        if peer.place.is_none() {
+            return self.enter(holder, quota, now_ns);
+        }
+        let mut accounts = self.lock();
+        // The first has the place of the socket.
+        if peer.lasting.load(Ordering::Relaxed) > 0 {
+            accounts.account(&holder, now_ns).connect(&holder, quota)?;
+        }
+        peer.lasting.fetch_add(1, Ordering::Relaxed);
+        Ok(Place { ledger: self.clone(), holder, subscriptions: 0, socket: Some(peer.clone()) })
+    }
+
+    /// Takes a publication of so many bytes into account, for each of these holders or for none.
+    ///
+    /// # Errors
+    /// [`LimitReached`].
+    pub fn publish<'h>(
+        &self,
+        holders: impl Iterator<Item = (&'h Holder, Quota)> + Clone,
+        bytes: usize,
+        now_ns: u64,
+    ) -> Result<(), LimitReached> {
+        let is_limited = |quota: &Quota| quota.publications_per_s.is_some() || quota.bytes_per_s.is_some();
+        let limited = holders.filter(|(_, quota)| is_limited(quota));
+        if limited.clone().next().is_none() {
             return Ok(());
         }
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let mut accounts = self.lock();
-        let account = accounts.account(holder, now_ns);
+        for (holder, quota) in limited.clone() {
+            accounts.account(holder, now_ns).check(holder, bytes, &quota, now_ns)?;
+        }
+        for (holder, _) in limited {
+            let account = accounts.account(holder, now_ns);
+            account.publications.take(1);
+            account.bytes.take(bytes);
+        }
+        Ok(())
+    }
+}
+
+impl Account {
+    fn connect(&mut self, holder: &Holder, quota: &Quota) -> Result<(), LimitReached> {
+        if let Some(max) = quota.connections
+            && self.connections >= max
+        {
+            return Err(LimitReached(format!("at most {max} connections at a time {}", whose(holder))));
+        }
+        self.connections += 1;
+        Ok(())
+    }
+
+    fn check(&mut self, holder: &Holder, bytes: u32, quota: &Quota, now_ns: u64) -> Result<(), LimitReached> {
         if let Some(max) = quota.publications_per_s
-            && !account.publications.has(1, max, now_ns)
+            && !self.publications.has(1, max, now_ns)
         {
             return Err(LimitReached(format!("at most {max} publications a second {}", whose(holder))));
         }
         if let Some(max) = quota.bytes_per_s
-            && !account.bytes.has(bytes, max, now_ns)
+            && !self.bytes.has(bytes, max, now_ns)
         {
             return Err(LimitReached(format!("at most {max} bytes published a second {}", whose(holder))));
         }
-        account.publications.take(1);
-        account.bytes.take(bytes);
         Ok(())
     }
 }
@@ -198,11 +274,6 @@ impl Accounts {
 }
 
 impl Place {
-    /// Whose it is.
-    pub fn holder(&self) -> &Holder {
-        &self.holder
-    }
-
     /// The connection has so many subscriptions from now on.
     ///
     /// # Errors
@@ -226,8 +297,10 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut accounts = self.ledger.lock();
+        // The last on a socket leaves it its place.
+        let is_last = self.socket.as_ref().is_some_and(|peer| peer.lasting.fetch_sub(1, Ordering::Relaxed) == 1);
         if let Some(account) = accounts.of.get_mut(&self.holder) {
-            account.connections = account.connections.saturating_sub(1);
+            account.connections = account.connections.saturating_sub(u32::from(!is_last));
             account.subscriptions = account.subscriptions.saturating_sub(self.subscriptions);
         }
     }
@@ -247,7 +320,7 @@ mod tests {
     fn a_bucket_refills_by_its_rate_and_holds_a_second() {
         let ledger = Ledger::default();
         let quota = Quota { publications_per_s: Some(4), ..Quota::default() };
-        let publish = |at| ledger.publish(&ada(), 10, &quota, at).is_ok();
+        let publish = |at| ledger.publish([(&ada(), quota)].into_iter(), 10, at).is_ok();
         assert!((0..4).all(|_| publish(0)));
         assert!(!publish(0) && !publish(SECOND / 4 - 1));
         assert!(publish(SECOND / 4) && !publish(SECOND / 4));
@@ -256,7 +329,7 @@ mod tests {
         // A clock that goes back gives nothing.
         assert!(!publish(SECOND));
         assert!(
-            ledger.publish(&Holder::Identity("bob".into()), 10, &quota, 0).is_ok(),
+            ledger.publish([(&Holder::Identity("bob".into()), quota)].into_iter(), 10, 0).is_ok(),
             "each has a bucket of their own"
         );
     }
@@ -265,14 +338,15 @@ mod tests {
     fn what_is_refused_takes_nothing() {
         let ledger = Ledger::default();
         let quota = Quota { publications_per_s: Some(2), bytes_per_s: Some(100), ..Quota::default() };
-        assert!(ledger.publish(&ada(), 101, &quota, 0).is_err());
-        assert!(ledger.publish(&ada(), 60, &quota, 0).is_ok());
-        assert!(ledger.publish(&ada(), 60, &quota, 0).is_err());
-        assert!(ledger.publish(&ada(), 40, &quota, 0).is_ok());
-        assert_eq!(
-            ledger.publish(&ada(), 1, &quota, 0).unwrap_err().to_string(),
-            "at most 2 publications a second for one identity"
-        );
+        let publish = |bytes| ledger.publish([(&ada(), quota)].into_iter(), bytes, 0);
+        assert!(publish(101).is_err());
+        assert!(publish(60).is_ok());
+        assert!(publish(60).is_err());
+        let house = Holder::at(IpAddr::from([192, 0, 2, 1]));
+        let small = Quota { bytes_per_s: Some(39), ..Quota::default() };
+        assert!(ledger.publish([(&ada(), quota), (&house, small)].into_iter(), 40, 0).is_err());
+        assert!(publish(40).is_ok(), "refused to the address, it took nothing from the identity");
+        assert_eq!(publish(1).unwrap_err().to_string(), "at most 2 publications a second for one identity");
     }
 
     #[test]
@@ -296,13 +370,40 @@ mod tests {
     }
 
     #[test]
+    fn a_socket_counts_as_what_lasts_on_it() {
+        let ledger = Arc::new(Ledger::default());
+        let quota = Quota { connections: Some(3), ..Quota::default() };
+        let address = IpAddr::from([192, 0, 2, 1]);
+        let accept = || ledger.accept(address, &quota, 0).map(Arc::new);
+        let enter = |peer: &Arc<Peer>| ledger.enter_on(peer, Holder::at(address), &quota, 0);
+        let socket = accept().unwrap();
+        let first = enter(&socket).unwrap();
+        let (second, third) = (enter(&socket).unwrap(), enter(&socket).unwrap());
+        assert!(enter(&socket).is_err() && accept().is_err());
+        drop(first);
+        let other = accept().unwrap();
+        assert!(enter(&socket).is_err(), "two last on one socket, and the other counts by itself");
+        drop((second, third));
+        let more = (accept().unwrap(), enter(&socket).unwrap(), enter(&other).unwrap());
+        assert!(enter(&socket).is_err());
+        drop((socket, other, more));
+        assert!(ledger.lock().of.values().all(|account| account.connections == 0));
+        // Behind a proxy each counts for its client.
+        let proxy = Arc::new(Peer::proxy(IpAddr::from([10, 0, 0, 1])));
+        let held = [(); 3].map(|()| enter(&proxy).unwrap());
+        assert!(enter(&proxy).is_err() && ledger.accept(proxy.address, &quota, 0).is_ok());
+        drop(held);
+        assert!(enter(&proxy).is_ok());
+    }
+
+    #[test]
     fn who_holds_nothing_is_forgotten() {
         let ledger = Arc::new(Ledger::default());
         let quota = Quota { publications_per_s: Some(1), ..Quota::default() };
         let stays = ledger.enter(ada(), &quota, 0).unwrap();
         for n in 0..100_000_u64 {
             let holder = Holder::at(IpAddr::from((n as u32).to_be_bytes()));
-            ledger.publish(&holder, 1, &quota, n * SECOND / 100).unwrap();
+            ledger.publish([(&holder, quota)].into_iter(), 1, n * SECOND / 100).unwrap();
         }
         assert!(ledger.lock().of.len() <= 2 * SWEEP_FROM, "{}", ledger.lock().of.len());
         drop(stays);

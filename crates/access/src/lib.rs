@@ -36,7 +36,7 @@ mod written;
 
 pub use file::{Access, AccessError, KeySet, NamedFile};
 pub use keys::KeyError;
-pub use ledger::{Holder, Ledger, LimitReached, Place, Quota};
+pub use ledger::{Holder, Ledger, LimitReached, Peer, Place, Quota};
 pub use live::{LiveAccess, TICKET_S};
 pub use pattern::{BadPattern, Pattern};
 pub use person::{Person, Right};

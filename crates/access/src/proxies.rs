@@ -61,14 +61,14 @@ impl TrustedProxies {
         self.0.iter().any(|network| network.contains(address))
     }
 
-    /// Who sent the request that came from `peer` with these header fields (names in lower case): the nearest address
-    /// that is not a trusted proxy's. Each proxy appends the address that asked it, so they are read from their end.
-    pub fn client(&self, peer: IpAddr, fields: &[(String, String)]) -> IpAddr {
+    /// Who sent the request that came from `peer` with these values of `X-Forwarded-For`, in their order: the first address
+    /// from their end that is not a trusted proxy's. Each proxy appends the address that asked it; what stands before
+    /// that, the client may have made up, even bytes that are no text. Where a proxy names no address, or something else,
+    /// the request is the proxy's own: whoever can bring that about shares one account with all who do.
+    pub fn client<'v>(&self, peer: IpAddr, forwarded: impl DoubleEndedIterator<Item = &'v [u8]>) -> IpAddr {
         let mut client = peer.to_canonical();
-        let named = fields.iter().rev().filter(|(name, _)| name == "x-forwarded-for");
-        let mut before = named.flat_map(|(_, value)| value.rsplit(',')).map(|text| address_of(text.trim()));
+        let mut before = forwarded.rev().flat_map(|value| value.rsplit(|&byte| byte == b',')).map(address_of);
         while self.contain(client) {
-            // What is no address does not tell who came before: "unknown", or garbage from the client itself.
             let Some(Some(address)) = before.next() else { break };
             client = address.to_canonical();
         }
@@ -77,7 +77,8 @@ impl TrustedProxies {
 }
 
 /// An address, with or without a port.
-fn address_of(text: &str) -> Option<IpAddr> {
+fn address_of(bytes: &[u8]) -> Option<IpAddr> {
+    let text = std::str::from_utf8(bytes).ok()?.trim();
     let in_brackets = text.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(address, _)| address);
     let without_port = text.rsplit_once(':').map(|(address, _)| address).filter(|address| !address.contains(':'));
     [Some(text), in_brackets, without_port].into_iter().flatten().find_map(|text| text.parse().ok())
@@ -87,11 +88,11 @@ fn address_of(text: &str) -> Option<IpAddr> {
 mod tests {
     use super::*;
 
+    /// Each character of the values stands for a byte.
     fn client(proxies: &[&str], peer: &str, forwarded: &[&str]) -> String {
         let proxies = TrustedProxies::new(proxies.iter().map(|text| text.parse().unwrap()).collect());
-        let fields: Vec<(String, String)> =
-            forwarded.iter().map(|value| ("x-forwarded-for".to_owned(), (*value).to_owned())).collect();
-        proxies.client(peer.parse().unwrap(), &fields).to_string()
+        let forwarded: Vec<Vec<u8>> = forwarded.iter().map(|text| text.chars().map(|c| c as u8).collect()).collect();
+        proxies.client(peer.parse().unwrap(), forwarded.iter().map(Vec::as_slice)).to_string()
     }
 
     #[test]
@@ -105,12 +106,15 @@ mod tests {
             // What the client itself has sent stands before what the proxies append.
             ("127.0.0.1", &["203.0.113.9, 198.51.100.7"], "198.51.100.7"),
             ("127.0.0.1", &["203.0.113.9", "198.51.100.7"], "198.51.100.7"),
+            ("127.0.0.1", &["\u{ff}, 198.51.100.7"], "198.51.100.7"),
+            ("127.0.0.1", &["\u{ff}", "198.51.100.7"], "198.51.100.7"),
             ("127.0.0.1", &["198.51.100.7, 10.1.2.3"], "198.51.100.7"),
             ("127.0.0.1", &["198.51.100.7, 11.1.2.3"], "11.1.2.3"),
             ("127.0.0.1", &["10.9.9.9, 10.1.2.3"], "10.9.9.9"),
             ("fd12::1", &["[2001:db8::1]:4711"], "2001:db8::1"),
             ("10.0.0.1", &["198.51.100.7:4711"], "198.51.100.7"),
             ("127.0.0.1", &["198.51.100.7, unknown"], "127.0.0.1"),
+            ("127.0.0.1", &["198.51.100.7", "\u{ff}"], "127.0.0.1"),
             ("127.0.0.1", &["198.51.100.7, "], "127.0.0.1"),
             ("127.0.0.1", &["198.51.100.7, 10.1.2.3, _hidden, 10.1.2.4"], "10.1.2.4"),
         ] {

@@ -148,7 +148,7 @@ pub struct WrittenLimits {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WrittenAddressLimits {
-    /// Connections at a time, all of them.
+    /// WebSockets, streams and held polls at a time, and sockets that carry none of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     connections: Option<u32>,
     /// Publications a second; as many may come at once.

@@ -16,6 +16,7 @@ use pushlab_session::exchange::UNCONFIRMED;
 use pushlab_wire::channel::{BadChannel, Channel};
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
+use pushlab_wire::native::MAX_JSON_DEPTH;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt;
@@ -171,6 +172,11 @@ pub enum PublishError {
     /// The channel's name is invalid.
     #[error(transparent)]
     BadChannel(#[from] BadChannel),
+    /// Its JSON is nested deeper than clients' parsers go.
+    #[error(
+        "the data is nested deeper than {MAX_JSON_DEPTH} levels of arrays and objects; make it flatter, or publish it as a text"
+    )]
+    TooDeep,
     /// The log did not say whether it was published.
     #[error("{UNCONFIRMED}")]
     OutcomeUnknown,
@@ -182,6 +188,7 @@ impl PublishError {
         match self {
             Self::Overloaded => ErrorCode::Overloaded,
             Self::BadChannel(_) => ErrorCode::BadChannel,
+            Self::TooDeep => ErrorCode::JsonTooDeep,
             Self::OutcomeUnknown => ErrorCode::OutcomeUnknown,
         }
     }

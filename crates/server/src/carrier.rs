@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 /// it notifies when it can. Dropping it ends the connection.
 pub trait Carrier: Send {
     /// Gives it what to call, from any thread, when there is something to read or room to write. This comes once,
-    /// before any other call.
+    /// before any other call but that for the address.
     fn attach(&mut self, notify: Notify);
 
     /// Reads what has come. 0 means the end.

@@ -155,6 +155,7 @@ impl Config {
             site: self.site.clone(),
             pass: self.pass.clone(),
             access: self.access.clone(),
+            trusted_proxies: self.trusted_proxies.clone(),
             own_channels: feed.into_iter().chain(tick).collect(),
             reserved: self.reserved_channels.clone(),
             same_origin: self.same_origin_channels.clone(),

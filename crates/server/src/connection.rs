@@ -5,12 +5,13 @@ use crate::http2::Shared;
 use crate::queued::Queued;
 use crate::stream::Stream;
 use crate::wheel::Tick;
-use pushlab_access::Place;
+use pushlab_access::Peer;
 use pushlab_log::Ticket;
 use pushlab_session::exchange::Exchange;
 use pushlab_session::groups::NO_GROUP;
 use pushlab_session::unsent::Unsent;
 use pushlab_wire::transport::Transport;
+use std::sync::Arc;
 
 /// State of one connection: about 200 bytes, and nothing on the heap while it is idle and without TLS.
 pub struct Connection {
@@ -42,8 +43,8 @@ pub struct Connection {
     pub unsent: Option<Box<Unsent>>,
     /// What the log is to answer for it.
     pub ticket: Option<Ticket>,
-    /// Its place among the connections of its address, where these are limited.
-    pub place: Option<Box<Place>>,
+    /// The other end of its socket, where an access file says who may do what.
+    pub peer: Option<Arc<Peer>>,
     /// Transport it counts as.
     pub counted: Option<Transport>,
     /// Nothing was used of what has come.
@@ -86,7 +87,7 @@ impl Connection {
             carry: Vec::new(),
             unsent: None,
             ticket: None,
-            place: None,
+            peer: None,
             counted: None,
             has_unread: false,
             is_behind: false,

@@ -9,6 +9,7 @@ use pushlab_log::{Entry, Log, MemoryLog, Notify, Part, Publication, Replay, Sett
 use pushlab_os::clock::monotonic_ns;
 use pushlab_wire::channel::Channel;
 use pushlab_wire::cursor::{Cursor, Epoch};
+use pushlab_wire::native::is_too_deep;
 use pushlab_wire::receipt::Receipt;
 use std::collections::HashMap;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -112,6 +113,9 @@ impl Distributor {
         now: Instant,
         origin: impl FnOnce() -> Origin,
     ) -> Result<Turn<Cursor>, PublishError> {
+        if is_too_deep(data) {
+            return Err(PublishError::TooDeep);
+        }
         if self.inboxes.iter().any(|inbox| inbox.is_full(self.limits)) {
             return Err(PublishError::Overloaded);
         }

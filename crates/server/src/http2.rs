@@ -19,7 +19,7 @@ pub struct Http2 {
     /// Who is at the other end, where that is known.
     peer: Option<SocketAddr>,
     /// The connection's place.
-    id: usize,
+    pub id: usize,
     unsent: Unsent,
     /// It stands in `unsent`.
     is_listed: bool,

@@ -1,7 +1,7 @@
 //! The heads of HTTP answers: of transports, of errors, and of applications; for each version of HTTP.
 
 use crate::framing::Framing;
-use crate::gate::ReadableBy;
+use crate::gate::{Audience, ReadableBy};
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::fields::FieldList;
 use pushlab_wire::native::json_string;
@@ -132,10 +132,19 @@ impl<'o> Head<'o> {
         head.end();
     }
 
-    /// Ends the head of a transport's answer: the type of its body of `size` bytes and what all of them have follow.
+    /// Says what all answers of transports have. A browser takes the content for nothing else, and where the server's pages
+    /// are its own alone, those of other sites get it neither as an image nor as a script.
     #[inline]
-    pub fn end_before_body(self, content_type: &str, size: usize, readers: ReadableBy<'_>, keeps_alive: bool) {
-        let head = self.field("Content-Type", content_type).field("Cache-Control", "no-store").readable_by(readers);
+    fn of_transport(self, content_type: &str, audience: Audience<'_>) -> Self {
+        let policy = if audience.is_for_all { "cross-origin" } else { "same-origin" };
+        let head = self.field("Content-Type", content_type).field("Cache-Control", "no-store");
+        head.field("X-Content-Type-Options", "nosniff").field("Cross-Origin-Resource-Policy", policy)
+    }
+
+    /// Ends the head of a transport's answer with a body of `size` bytes.
+    #[inline]
+    pub fn end_before_body(self, content_type: &str, size: usize, audience: Audience<'_>, keeps_alive: bool) {
+        let head = self.of_transport(content_type, audience).readable_by(audience.readers);
         head.end_before(Some(size), keeps_alive);
     }
 }
@@ -158,32 +167,28 @@ fn decimal(mut number: usize) -> ([u8; 20], usize) {
     }
 }
 
-/// Appends the answer to many held polls: over HTTP/1.1, on connections that go on, to nobody's page of another site.
-pub fn encode_common_reply(out: &mut Vec<u8>, coding: Option<&str>, body: &[u8]) {
-    Head::new(HeadOut::Text(out), 200).coded(coding).end_before_body(
-        "application/json",
-        body.len(),
-        ReadableBy::OwnPages,
-        true,
-    );
+/// Appends the answer to many held polls, over HTTP/1.1 on connections that go on.
+pub fn encode_common_reply(out: &mut Vec<u8>, coding: Option<&str>, body: &[u8], audience: Audience<'_>) {
+    let head = Head::new(HeadOut::Text(out), 200).coded(coding);
+    head.end_before_body("application/json", body.len(), audience, true);
     out.extend_from_slice(body);
 }
 
 /// Writes the head of a stream.
-pub fn encode_stream(out: HeadOut<'_>, framing: Framing, readers: ReadableBy<'_>) {
+pub fn encode_stream(out: HeadOut<'_>, framing: Framing, audience: Audience<'_>) {
     let (kind, is_chunked) = match framing {
         Framing::Events { is_chunked, .. } => ("text/event-stream", is_chunked),
         Framing::Script { is_chunked } => ("text/html; charset=utf-8", is_chunked),
         Framing::Lines { is_chunked, .. } => ("application/x-ndjson", is_chunked),
         Framing::WebSocket { .. } | Framing::Reply => unreachable!("these have no stream over HTTP"),
     };
-    let head = Head::new(out, 200).field("Content-Type", kind).field("Cache-Control", "no-store");
+    let head = Head::new(out, 200).of_transport(kind, audience);
     // Asks nginx not to buffer.
     let head = head.field("X-Accel-Buffering", "no").coded(framing.is_gzip().then_some("gzip"));
     let head = if is_chunked { head.field("Transfer-Encoding", "chunked") } else { head };
     // A stream ends together with its connection: who took the end of the chunks for that of the answer alone would lose its
     // next request.
-    head.field("Connection", "close").readable_by(readers).end();
+    head.field("Connection", "close").readable_by(audience.readers).end();
 }
 
 /// Writes the answer to a browser that asks what pages of other sites may do.
@@ -223,13 +228,13 @@ pub fn encode_websocket(out: HeadOut<'_>, accept: Option<&str>, extension: Optio
 }
 
 /// The whole answer to a connection that is closed before anything was read from it.
-pub fn refusal(code: ErrorCode, text: &str) -> Vec<u8> {
+pub fn refusal(code: ErrorCode, text: &str, audience: Audience<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     let body = error_body(code, text, None);
     Head::of_error(HeadOut::Text(&mut out), code, None).end_before_body(
         "application/json",
         body.len(),
-        ReadableBy::OwnPages,
+        audience,
         false,
     );
     out.extend_from_slice(&body);
@@ -310,17 +315,20 @@ fn reason(status: u16) -> &'static str {
 mod tests {
     use super::*;
 
+    const OWN_PAGES: Audience<'_> = Audience { readers: ReadableBy::OwnPages, is_for_all: false };
+    const ALL_PAGES: Audience<'_> = Audience { readers: ReadableBy::AllPages, is_for_all: true };
+
     #[test]
     fn answers_are_as_documented() {
         let mut out = Vec::new();
-        Head::new(HeadOut::Text(&mut out), 200).end_before_body("text/plain", 2, ReadableBy::AllPages, false);
+        Head::new(HeadOut::Text(&mut out), 200).end_before_body("text/plain", 2, ALL_PAGES, false);
         out.extend_from_slice(b"ok");
         assert_eq!(
             String::from_utf8(out).unwrap(),
-            "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nCache-Control: no-store\r\n\
-             Access-Control-Allow-Origin: *\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
+            "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n\
+             Cross-Origin-Resource-Policy: cross-origin\r\nAccess-Control-Allow-Origin: *\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
         );
-        let text = String::from_utf8(refusal(ErrorCode::Overloaded, "\"later\"")).unwrap();
+        let text = String::from_utf8(refusal(ErrorCode::Overloaded, "\"later\"", OWN_PAGES)).unwrap();
         assert!(text.starts_with("HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n"), "{text}");
         assert!(text.ends_with("\r\n\r\n{\"error\":\"overloaded\",\"message\":\"\\\"later\\\"\"}\n"), "{text}");
     }
@@ -375,25 +383,28 @@ mod tests {
 
     #[test]
     fn over_http2_a_head_is_fields_without_those_of_a_connection() {
-        let stream = listed(|out| {
-            encode_stream(out, Framing::Events { is_chunked: false, is_compressed: false }, ReadableBy::AllPages)
-        });
+        let stream =
+            listed(|out| encode_stream(out, Framing::Events { is_chunked: false, is_compressed: false }, ALL_PAGES));
         let expected = [
             (":status", "200"),
             ("content-type", "text/event-stream"),
             ("cache-control", "no-store"),
+            ("x-content-type-options", "nosniff"),
+            ("cross-origin-resource-policy", "cross-origin"),
             ("x-accel-buffering", "no"),
             ("access-control-allow-origin", "*"),
         ];
         assert_eq!(stream, owned(&expected));
         let refused = listed(|out| {
-            Head::of_error(out, ErrorCode::UpgradeRequired, None).end_before_body("a/b", 7, ReadableBy::OwnPages, false)
+            Head::of_error(out, ErrorCode::UpgradeRequired, None).end_before_body("a/b", 7, OWN_PAGES, false)
         });
         let expected = [
             (":status", "426"),
             ("sec-websocket-version", "13"),
             ("content-type", "a/b"),
             ("cache-control", "no-store"),
+            ("x-content-type-options", "nosniff"),
+            ("cross-origin-resource-policy", "same-origin"),
             ("content-length", "7"),
         ];
         assert_eq!(refused, owned(&expected));
@@ -424,10 +435,10 @@ mod tests {
         for (is_chunked, coding) in [(true, "Transfer-Encoding: chunked\r\n"), (false, "")] {
             let mut out = Vec::new();
             let framing = Framing::Lines { is_chunked, is_compressed: false };
-            encode_stream(HeadOut::Text(&mut out), framing, ReadableBy::OwnPages);
+            encode_stream(HeadOut::Text(&mut out), framing, OWN_PAGES);
             let expected = format!(
                 "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nCache-Control: no-store\r\n\
-                 X-Accel-Buffering: no\r\n{coding}Connection: close\r\n\r\n"
+                 X-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\nX-Accel-Buffering: no\r\n{coding}Connection: close\r\n\r\n"
             );
             assert_eq!(String::from_utf8(out).unwrap(), expected);
         }

@@ -5,12 +5,13 @@ use crate::channels::ChannelSet;
 use crate::framing::Framing;
 use crate::rules::Rules;
 use crate::spread::Spread;
-use pushlab_access::TokenError;
+use pushlab_access::Peer;
 use pushlab_wire::cursor::{Cursor, Epoch};
 use pushlab_wire::deflate::{Deflater, InflateDecoder};
 use pushlab_wire::fields::FieldList;
 use pushlab_wire::receipt::Receipt;
 use pushlab_wire::transport::Transport;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What an exchange needs its caller to do next, one thing at a time. The bytes that it sends are in the [`Output`],
@@ -91,6 +92,8 @@ pub struct Question {
     pub query: Vec<(String, String)>,
     /// Fields of the head, names in lower case.
     pub fields: Vec<(String, String)>,
+    /// The values of `X-Forwarded-For`, which need not be text.
+    pub forwarded: Vec<Vec<u8>>,
     /// The body.
     pub body: Vec<u8>,
     /// Whether the browser sent it over TLS, to this server or to a proxy in front of it.
@@ -128,8 +131,6 @@ pub struct Output {
     /// Bytes that compressed messages became, those of replies that were compressed for one peer, and as many as checking
     /// signatures costs as much as: work of which the bytes that came say nothing. The caller takes it.
     pub coded_bytes: usize,
-    /// A token that was not taken. The caller takes it.
-    pub refused_token: Option<RefusedToken>,
     /// Reads compressed messages.
     pub(crate) inflater: InflateDecoder,
 }
@@ -140,15 +141,6 @@ impl Output {
     pub(crate) fn head_out(&mut self, is_http2: bool) -> HeadOut<'_> {
         if is_http2 { HeadOut::Fields(&mut self.head) } else { HeadOut::Text(&mut self.bytes) }
     }
-}
-
-/// A token that was not taken.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RefusedToken {
-    /// Why not.
-    pub cause: TokenError,
-    /// The values of `X-Forwarded-For` of the request that brought it; none if a frame did.
-    pub forwarded: Vec<String>,
 }
 
 /// What happened in exchanges.
@@ -182,6 +174,8 @@ pub struct Time {
 pub struct Context<'a> {
     /// The server's rules.
     pub rules: &'a Rules,
+    /// The other end of the socket, where an access file says who may do what.
+    pub peer: Option<&'a Arc<Peer>>,
     /// Whether another process takes new connections, so that each ends behind its answer.
     pub is_leaving: bool,
     /// Where the server is stopping: when its clients are to come back.

@@ -67,8 +67,8 @@ impl Server {
         // Whoever is sent away first comes back after 618 ms.
         let mut spread = Spread::new(Duration::from_secs(1), 0);
         let (drain, time, output) = (self.is_draining.then_some(&mut spread), self.time, &mut self.output);
-        let mut cx =
-            Context { rules: &self.rules, is_leaving: false, drain, time, epoch, offered_to: 7, receipt: None, output };
+        let (rules, peer, is_leaving) = (&self.rules, None, false);
+        let mut cx = Context { rules, peer, is_leaving, drain, time, epoch, offered_to: 7, receipt: None, output };
         let effect = with(&mut self.exchange, &mut cx);
         let said = String::from_utf8_lossy(&self.output.bytes).into_owned();
         if self.is_http2 {

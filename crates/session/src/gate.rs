@@ -2,6 +2,7 @@
 
 use crate::pass::{Pass, bearers, cookies, named};
 use crate::site::{Guests, NamedPage, RequestOrigin, Site};
+use pushlab_access::proxies::TrustedProxies;
 use pushlab_access::{LimitReached, LiveAccess, Person, Right, TokenError};
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::http::{RequestHead, split_target};
@@ -52,6 +53,15 @@ pub enum ReadableBy<'a> {
     PagesOf(&'a str),
 }
 
+/// Whom an answer is for, as browsers keep to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Audience<'a> {
+    /// Which pages may read it.
+    pub readers: ReadableBy<'a>,
+    /// Pages of every site may load it, even where they cannot read it.
+    pub is_for_all: bool,
+}
+
 /// The rules.
 #[derive(Debug, Default)]
 pub struct Gate {
@@ -61,6 +71,8 @@ pub struct Gate {
     pub pass: Option<Pass>,
     /// The rules of an access file, if there is one.
     pub access: Option<Arc<LiveAccess>>,
+    /// Proxies that are believed about who a client is.
+    pub trusted_proxies: TrustedProxies,
     /// Channels that the server itself publishes to: those of its feed and its tick.
     pub own_channels: Vec<String>,
     /// Beginnings of the names of channels that only the application publishes to.
@@ -115,6 +127,16 @@ impl Gate {
             Readers::AllPages => ReadableBy::AllPages,
             Readers::PagesOf(page) => self.site.origin_of(page).map_or(ReadableBy::OwnPages, ReadableBy::PagesOf),
         }
+    }
+
+    /// Whom the answer is for.
+    pub fn audience(&self, identity: Identity) -> Audience<'_> {
+        Audience { readers: self.readable_by(identity), ..self.common_audience() }
+    }
+
+    /// Whom an answer is for that is the same for many: own pages, and programs.
+    pub fn common_audience(&self) -> Audience<'static> {
+        Audience { readers: ReadableBy::OwnPages, is_for_all: self.site.guests == Guests::Everybody }
     }
 
     /// Which pages may send what they first ask about in a preflight. Where all may, the answer is the same for all.

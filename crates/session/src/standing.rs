@@ -1,17 +1,21 @@
 //! Who uses a connection, where an access file says who may do what.
 
 use crate::gate::{Refusal, refusal_of_limit};
-use pushlab_access::{LiveAccess, Person, Place};
+use pushlab_access::{Holder, LiveAccess, Peer, Person, Place};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Somebody, and their place among the connections of their identity.
+/// Somebody, and their place among the connections of their identity and of their address.
 #[derive(Debug)]
 pub struct Standing {
     /// Who.
     pub person: Arc<Person>,
+    /// Where they are, if that is known.
+    pub address: Option<Holder>,
     /// What the connection takes up of what they may, once it lasts.
     place: Option<Place>,
+    /// What it takes up of what their address may.
+    address_place: Option<Place>,
     /// They were told that their token expires soon.
     is_warned: bool,
 }
@@ -26,12 +30,24 @@ pub enum Notice {
 }
 
 impl Standing {
-    pub fn new(person: Arc<Person>) -> Self {
-        Self { person, place: None, is_warned: false }
+    pub fn new(person: Arc<Person>, address: Option<Holder>) -> Self {
+        Self { person, address, place: None, address_place: None, is_warned: false }
     }
 
-    /// Takes a place for a connection that lasts, with so many subscriptions; one without a token needs none.
-    pub fn enter(&mut self, subscriptions: usize, access: &LiveAccess, now_ns: u64) -> Result<(), Refusal> {
+    /// Takes a place for a connection that lasts, with so many subscriptions, on the socket of this peer. One without a
+    /// token needs none among those of an identity.
+    pub fn enter(
+        &mut self,
+        subscriptions: usize,
+        peer: Option<&Arc<Peer>>,
+        access: &LiveAccess,
+        now_ns: u64,
+    ) -> Result<(), Refusal> {
+        if let Some((peer, holder)) = peer.zip(self.address.clone()) {
+            let quota = access.rules().address_quota;
+            let place = access.ledger.enter_on(peer, holder, &quota, now_ns).map_err(refusal_of_limit)?;
+            self.address_place = Some(place);
+        }
         let Some(holder) = self.person.holder() else { return Ok(()) };
         let quota = access.rules().identity_quota;
         let mut place = access.ledger.enter(holder.clone(), &quota, now_ns).map_err(refusal_of_limit)?;
@@ -48,7 +64,7 @@ impl Standing {
 
     /// Gives the place back: what lasted has ended.
     pub fn leave(&mut self) {
-        self.place = None;
+        (self.place, self.address_place) = (None, None);
     }
 
     /// The same person with another token.

@@ -25,6 +25,8 @@ pub enum ErrorCode {
     BadCursor,
     /// `bad-json`, 400: The data to publish is not one JSON value in UTF-8.
     BadJson,
+    /// `json-too-deep`, 400: The data to publish has more than 60 arrays and objects in one another, which parsers of many clients refuse.
+    JsonTooDeep,
     /// `bad-frame`, 400: A message is no frame of the native protocol: not a JSON array, of an unknown kind, or with wrong arguments.
     BadFrame,
     /// `unknown-path`, 404: Nothing is served at this path.
@@ -77,7 +79,7 @@ pub enum ErrorCode {
     OutcomeUnknown,
 }
 
-const ERROR_CODES: [Row; 30] = [
+const ERROR_CODES: [Row; 31] = [
     Row {
         name: "bad-request",
         number: 400,
@@ -112,6 +114,13 @@ const ERROR_CODES: [Row; 30] = [
         retry: false,
         meaning: "The data to publish is not one JSON value in UTF-8.",
         action: "Send exactly one JSON value; text must be a quoted JSON string.",
+    },
+    Row {
+        name: "json-too-deep",
+        number: 400,
+        retry: false,
+        meaning: "The data to publish has more than 60 arrays and objects in one another, which parsers of many clients refuse.",
+        action: "Make the data flatter, or publish it as a text, which the client parses by itself.",
     },
     Row {
         name: "bad-frame",
@@ -292,12 +301,13 @@ const ERROR_CODES: [Row; 30] = [
 
 impl ErrorCode {
     /// Every code, in the table's order.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::BadRequest,
         Self::BadChannel,
         Self::TooManyChannels,
         Self::BadCursor,
         Self::BadJson,
+        Self::JsonTooDeep,
         Self::BadFrame,
         Self::UnknownPath,
         Self::MethodNotAllowed,

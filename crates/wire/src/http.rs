@@ -166,6 +166,17 @@ impl<'b> RequestHead<'_, 'b> {
     pub fn fields(&self) -> impl Iterator<Item = (&'b str, &'b str)> + Clone {
         self.fields.iter().filter_map(|f| Some((f.name, std::str::from_utf8(f.value).ok()?)))
     }
+
+    /// The bytes of every field of that name (any case), as they were sent.
+    pub fn raw_headers(&self, name: &str) -> impl DoubleEndedIterator<Item = &'b [u8]> {
+        self.fields.iter().filter(move |f| f.name.eq_ignore_ascii_case(name)).map(|f| f.value)
+    }
+
+    /// The name of a field whose value is no text, if there is one of these names, in lower case.
+    pub fn unreadable(&self, names: &[&'static str]) -> Option<&'static str> {
+        let mut odd = self.fields.iter().filter(|f| !f.value.is_ascii() && std::str::from_utf8(f.value).is_err());
+        odd.find_map(|f| names.iter().copied().find(|name| f.name.eq_ignore_ascii_case(name)))
+    }
 }
 
 /// What `httparse` finds wrong.

@@ -260,6 +260,31 @@ pub fn is_json(text: &str) -> bool {
     serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 
+/// How many arrays and objects may stand in one another in what is published: with the frame and the reply around them
+/// fewer than parsers take that are known to take few (64 in .NET, 100 in Ruby, some 1,000 in Python).
+pub const MAX_JSON_DEPTH: usize = 60;
+
+/// Whether more than [`MAX_JSON_DEPTH`] arrays and objects stand in one another in a text that is JSON.
+pub fn is_too_deep(json: &str) -> bool {
+    let bytes = json.as_bytes();
+    // Few have so many brackets at all, and counting is quick.
+    if bytes.iter().filter(|&&byte| byte == b'[' || byte == b'{').count() <= MAX_JSON_DEPTH {
+        return false;
+    }
+    let (mut at, mut depth) = (0, 0_usize);
+    while let Some(&byte) = bytes.get(at) {
+        at += 1;
+        match byte {
+            b'"' => at = end_of_string(bytes, at - 1).unwrap_or(bytes.len()),
+            b'[' | b'{' if depth == MAX_JSON_DEPTH => return true,
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    false
+}
+
 /// A string that borrows when it can (serde's `Cow` always owns).
 struct Text<'a>(Cow<'a, str>);
 
@@ -435,6 +460,7 @@ pub fn single_line(json: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codes::ErrorCode;
     use crate::cursor::Epoch;
     use proptest::prelude::*;
 
@@ -444,6 +470,26 @@ mod tests {
             any::<i64>().prop_map(|n| n.to_string()),
             prop::collection::vec(any::<String>(), 0..4).prop_map(|v| serde_json::to_string(&v).unwrap()),
         ]
+    }
+
+    #[test]
+    fn depth_is_that_of_the_deepest_value() {
+        let nested = |depth: usize, inside: &str| format!("{}{inside}{}", "[".repeat(depth), "]".repeat(depth));
+        for (json, is_deep) in [
+            (nested(MAX_JSON_DEPTH, ""), false),
+            (nested(MAX_JSON_DEPTH + 1, ""), true),
+            (nested(30_000, "1"), true),
+            (nested(MAX_JSON_DEPTH - 1, "{\"[\": \"\\\"[{[\"}"), false),
+            (nested(MAX_JSON_DEPTH, "\"\\\"\", {}"), true),
+            (nested(1, &["[{}]"; 1000].join(",")), false),
+            (format!("[{},{}]", nested(40, ""), nested(40, "")), false),
+            (json_string(&"[".repeat(1000)), false),
+        ] {
+            assert!(is_json(&json), "{json}");
+            assert_eq!(is_too_deep(&json), is_deep, "{json}");
+        }
+        let told = ErrorCode::JsonTooDeep.meaning();
+        assert!(told.contains(&format!(" {MAX_JSON_DEPTH} ")), "{told}");
     }
 
     proptest! {

@@ -7,6 +7,7 @@ export type ServerCode =
   | "too-many-channels"
   | "bad-cursor"
   | "bad-json"
+  | "json-too-deep"
   | "bad-frame"
   | "unknown-path"
   | "method-not-allowed"

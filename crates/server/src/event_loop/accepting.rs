@@ -7,13 +7,14 @@ use crate::stats::{add, shift};
 use crate::stream::Stream;
 use mio::Interest;
 use mio::net::TcpStream;
-use pushlab_access::{Holder, LimitReached, Place};
+use pushlab_access::{LimitReached, Peer};
 use pushlab_session::answer;
 use pushlab_session::unsent::write_some;
 use pushlab_tls::certificate::Tls;
 use pushlab_wire::codes::ErrorCode;
 use std::io;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -75,19 +76,13 @@ impl EventLoop {
             let text = self.is_full();
             return turn_away(self, socket, ErrorCode::TooManyConnections, &text);
         }
-        let place = match self.enter(peer) {
-            Ok(place) => place,
-            Err(LimitReached(text)) => {
-                self.shared.open.fetch_sub(1, Ordering::Relaxed);
-                add(&self.counters.refused, 1);
-                return turn_away(self, socket, ErrorCode::LimitReached, &text);
-            }
+        let peer = match self.enter(Some(peer)) {
+            Ok(peer) => peer,
+            Err(LimitReached(text)) => return turn_away(self, socket, ErrorCode::LimitReached, &text),
         };
         match Stream::accept(socket, self.shared.tls.as_ref().map(Tls::config)) {
             Ok(stream) => {
-                if let Some(id) = self.adopt(stream) {
-                    self.connections[id].place = place.map(Box::new);
-                }
+                let _ = self.adopt(stream, peer);
             }
             Err(_) => {
                 self.shared.open.fetch_sub(1, Ordering::Relaxed);
@@ -102,11 +97,15 @@ impl EventLoop {
             // Dropping it tells its end.
             return;
         }
-        if self.has_room() {
-            let _ = self.adopt(Stream::Carried(carrier));
-        } else {
+        if !self.has_room() {
             let text = self.is_full();
-            self.turn_away(Stream::Carried(carrier), ErrorCode::TooManyConnections, &text);
+            return self.turn_away(Stream::Carried(carrier), ErrorCode::TooManyConnections, &text);
+        }
+        match self.enter(carrier.peer_address().ok().map(|address| address.ip())) {
+            Ok(peer) => {
+                let _ = self.adopt(Stream::Carried(carrier), peer);
+            }
+            Err(LimitReached(text)) => self.turn_away(Stream::Carried(carrier), ErrorCode::LimitReached, &text),
         }
     }
 
@@ -126,15 +125,20 @@ impl EventLoop {
         format!("the server holds {} connections, as many as it may", self.limits().max_connections)
     }
 
-    /// Takes a place among the connections of an address, where these are limited. A proxy that is believed brings many
-    /// people, and limits them itself.
-    fn enter(&self, peer: IpAddr) -> Result<Option<Place>, LimitReached> {
-        let Some(access) = &self.shared.rules.gate.access else { return Ok(None) };
-        let quota = access.rules().address_quota;
-        if quota.is_unlimited() || self.shared.config.trusted_proxies.contain(peer.to_canonical()) {
-            return Ok(None);
+    /// Takes a place for a socket, which is counted as open, among those of its address, where an access file says who may
+    /// do what.
+    fn enter(&self, address: Option<IpAddr>) -> Result<Option<Arc<Peer>>, LimitReached> {
+        let (Some(access), Some(address)) = (&self.shared.rules.gate.access, address) else { return Ok(None) };
+        let address = address.to_canonical();
+        if self.shared.rules.gate.trusted_proxies.contain(address) {
+            return Ok(Some(Arc::new(Peer::proxy(address))));
         }
-        access.ledger.enter(Holder::at(peer), &quota, (self.now - self.start).as_nanos() as u64).map(Some)
+        let now_ns = (self.now - self.start).as_nanos() as u64;
+        let peer = access.ledger.accept(address, &access.rules().address_quota, now_ns).inspect_err(|_| {
+            self.shared.open.fetch_sub(1, Ordering::Relaxed);
+            add(&self.counters.refused, 1);
+        });
+        Ok(Some(Arc::new(peer?)))
     }
 
     /// Counts it in its second too: the best second tells how fast clients can come back.
@@ -151,19 +155,20 @@ impl EventLoop {
 
     /// The answer goes out before the request is read, so that refusing costs next to nothing.
     fn turn_away(&mut self, mut stream: Stream, code: ErrorCode, text: &str) {
-        let _ = write_some(&mut stream, &answer::refusal(code, text));
+        let audience = self.shared.rules.gate.common_audience();
+        let _ = write_some(&mut stream, &answer::refusal(code, text, audience));
         let _ = stream.shut_down();
         let _ = stream.read(&mut self.read_buffer);
     }
 
     /// Takes a connection that is already counted as open; gives its place, unless it has ended at once.
-    pub(super) fn adopt(&mut self, stream: Stream) -> Option<usize> {
+    pub(super) fn adopt(&mut self, stream: Stream, peer: Option<Arc<Peer>>) -> Option<usize> {
         shift(&self.counters.open, 1);
         let id = self.connections.insert(Connection::new(stream, self.wheel.now()));
         self.generation = self.generation.wrapping_add(1);
         let generation = self.generation;
         let connection = &mut self.connections[id];
-        connection.generation = generation;
+        (connection.generation, connection.peer) = (generation, peer);
         match &mut connection.stream {
             Stream::Carried(carrier) => {
                 let inbox = self.inbox.clone();

@@ -12,7 +12,7 @@ use pushlab_access::Holder;
 use pushlab_application::{Request, Response};
 use pushlab_log::{Ticket, Turn};
 use pushlab_os::random;
-use pushlab_session::effect::{Context, Effect, Page, Query, Question, RefusedToken, Time};
+use pushlab_session::effect::{Context, Effect, Page, Query, Question, Time};
 use pushlab_session::exchange::Exchange;
 use pushlab_session::gate::{Refusal, refusal_of_limit};
 use pushlab_session::groups::NO_GROUP;
@@ -39,8 +39,10 @@ impl EventLoop {
         away: Option<&mut Spread>,
         with: impl FnOnce(&mut Exchange, &mut Context<'_>) -> R,
     ) -> R {
+        let connection = &mut self.connections[id];
         let mut cx = Context {
             rules: &self.shared.rules,
+            peer: connection.peer.as_ref(),
             is_leaving: self.stage == Stage::Leaving,
             drain: away.or_else(|| self.drain.as_mut().map(|drain| &mut drain.spread)),
             time: Time { unix_s: self.unix_s, ns: (self.now - self.start).as_nanos() as u64 },
@@ -49,12 +51,9 @@ impl EventLoop {
             receipt: self.receipt,
             output: &mut self.output,
         };
-        let result = with(&mut self.connections[id].exchange, &mut cx);
+        let result = with(&mut connection.exchange, &mut cx);
         let inflated = mem::take(&mut self.output.coded_bytes);
         self.work_left = self.work_left.saturating_sub((inflated / CODED_BYTES_PER_WORK) as u32);
-        if self.output.refused_token.is_some() {
-            self.note_refused_token(id);
-        }
         result
     }
 
@@ -324,21 +323,10 @@ impl EventLoop {
         let connection = &self.connections[id];
         let (rules, bytes) = (access.rules(), self.output.publication.1.len());
         let now_ns = (self.now - self.start).as_nanos() as u64;
-        let identity = connection.exchange.holder().map(|holder| (holder, &rules.identity_quota));
-        let address = connection.place.as_ref().map(|place| (place.holder(), &rules.address_quota));
-        [identity, address].into_iter().flatten().try_for_each(|(holder, quota)| {
-            access.ledger.publish(holder, bytes, quota, now_ns).map_err(refusal_of_limit)
-        })
-    }
-
-    /// Tells that a token was not taken, and who sent it.
-    #[cold]
-    fn note_refused_token(&mut self, id: usize) {
-        let Some(RefusedToken { cause, forwarded }) = self.output.refused_token.take() else { return };
-        let Some(access) = &self.shared.rules.gate.access else { return };
-        let fields: Vec<_> = forwarded.into_iter().map(|value| ("x-forwarded-for".to_owned(), value)).collect();
-        let peer = self.connections[id].stream.peer_address().ok();
-        access.refusals.add(cause, peer.map(|peer| self.shared.config.trusted_proxies.client(peer.ip(), &fields)));
+        let identity = connection.exchange.holder().map(|holder| (holder, rules.identity_quota));
+        let address = connection.exchange.address().map(|holder| (holder, rules.address_quota));
+        let holders = [identity, address].into_iter().flatten();
+        access.ledger.publish(holders, bytes, now_ns).map_err(refusal_of_limit)
     }
 
     /// Its client has another token: it keeps the channels that this allows.
@@ -398,8 +386,8 @@ impl EventLoop {
             self.close(id);
             return None;
         };
-        let Question { method, path, query, fields, body, is_tls } = question;
-        let peer = self.shared.config.trusted_proxies.client(peer.ip(), &fields);
+        let Question { method, path, query, fields, forwarded, body, is_tls } = question;
+        let peer = self.shared.rules.gate.trusted_proxies.client(peer.ip(), forwarded.iter().map(Vec::as_slice));
         let request = Request { method, path, query, fields, body, peer, is_tls };
         let Some(call) = self.caller.as_ref().and_then(|caller| caller.ask(id, request)) else {
             let max = self.limits().max_waiting_requests;

@@ -45,7 +45,7 @@ impl EventLoop {
         }
         connection.stage = Stage::Ended;
         connection.exchange.end();
-        connection.place = None;
+        connection.peer = None;
         connection.exchange.subscriber = Subscriber::default();
         connection.unsent = None;
         connection.carry = Vec::new();

@@ -252,7 +252,7 @@ impl EventLoop {
         let from = self.shared.config.compression_from.unwrap_or(usize::MAX);
         let Some(compressed) = reply::compress(body, from, &mut self.output.deflater) else { return plain.to_vec() };
         let mut out = Vec::new();
-        answer::encode_common_reply(&mut out, Some("gzip"), &compressed);
+        answer::encode_common_reply(&mut out, Some("gzip"), &compressed, self.shared.rules.gate.common_audience());
         out
     }
 
@@ -261,7 +261,7 @@ impl EventLoop {
         let taken = within(pending, self.limits().max_reply_bytes);
         let body = reply::body(taken, None);
         batch.clear();
-        answer::encode_common_reply(&mut batch.bytes, None, &body);
+        answer::encode_common_reply(&mut batch.bytes, None, &body, self.shared.rules.gate.common_audience());
         // The same for those who take gzip, made for the first of them.
         let mut compressed: Option<Vec<u8>> = None;
         for id in members {

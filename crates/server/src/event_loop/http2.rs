@@ -98,7 +98,8 @@ impl EventLoop {
             return shared.borrow_mut().protocol.reset(number, Code::RefusedStream);
         }
         let stream = Http2Stream::new(shared.clone(), number, is_end);
-        let Some(id) = self.adopt(Stream::Http2(Box::new(stream))) else { return };
+        let peer = self.connections.get(shared.borrow().id).and_then(|socket| socket.peer.clone());
+        let Some(id) = self.adopt(Stream::Http2(Box::new(stream)), peer) else { return };
         shared.borrow_mut().protocol.set_owner(number, id as u32);
         self.receipt = self.shared.distributor.receipt();
         let effect = self.step(id, |exchange, cx| {

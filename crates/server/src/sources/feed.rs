@@ -116,14 +116,21 @@ impl<'s> Connection<'s> {
         Ok(())
     }
 
-    /// Publishes a message, however long that has to wait. Nothing is read meanwhile: the back end feels it through TCP.
+    /// Publishes a message, however long that has to wait. Nothing is read meanwhile: the back end feels it through TCP. One
+    /// that is nested too deeply is passed over, and counted as an error.
     fn publish(&self, feed: &Feed, data: &str) -> io::Result<()> {
-        while self.source.publish(feed.channel.as_str(), data) == Err(PublishError::Overloaded) {
-            if self.source.stop.wait(OVERLOAD_PAUSE) {
-                return Err(ErrorKind::Interrupted.into());
+        let counters = &self.source.counters;
+        let counter = loop {
+            match self.source.publish(feed.channel.as_str(), data) {
+                Err(PublishError::Overloaded) if self.source.stop.wait(OVERLOAD_PAUSE) => {
+                    return Err(ErrorKind::Interrupted.into());
+                }
+                Err(PublishError::Overloaded) => {}
+                Err(PublishError::TooDeep) => break &counters.errors,
+                _ => break &counters.feed_received,
             }
-        }
-        add(&self.source.counters.feed_received, 1);
+        };
+        add(counter, 1);
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub const SECRET: &str = "0123456789abcdef0123456789abcdef";
-const KEY: &str = "the-key-of-the-back-end-0123456789";
+pub const KEY: &str = "the-key-of-the-back-end-0123456789";
 pub const UPGRADE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
                        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 
@@ -38,7 +38,7 @@ pub fn token(sub: &str, good_for_s: u64) -> String {
     sign(SECRET, &json!({ "aud": "push", "sub": sub, "exp": now_s() + good_for_s }))
 }
 
-fn access(rules: &str) -> Access {
+pub fn access(rules: &str) -> Access {
     let text = format!(
         "{rules}\n[token]\naudience = \"push\"\nleeway_s = 0\nwarning_s = 2\ncookie = \"push-token\"\n[[token.key]]\n\
          algorithm = \"HS256\"\nfile = \"secret\"\n[back_end]\nkey_file = \"key\"\n"

@@ -1,14 +1,18 @@
 //! Publications that come from a back end or a timer.
 
+use crate::access::{KEY, access};
 use crate::harness::client::{Client, Frame, Kind};
 use crate::harness::http::Http;
+use crate::harness::http2::Http2;
 use crate::harness::{PATIENCE, Subject, until};
+use pushlab_server::access::LiveAccess;
 use pushlab_server::{Feed, Tick};
 use pushlab_wire::channel::Channel;
 use pushlab_wire::http::{Headers, parse_request};
 use pushlab_wire::websocket::{Opcode, encode, handshake};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::time::Duration;
 
 fn channel() -> Channel {
@@ -177,4 +181,46 @@ fn nobody_else_publishes_to_the_channels_of_feed_and_tick() {
     backend.write_all(&texts(["2".to_owned()])).unwrap();
     let received: Vec<_> = (0..2).map(|_| client.message()).map(|(channel, _, data)| (channel, data)).collect();
     assert_eq!(received, [("free".to_owned(), "1".to_owned()), ("a".to_owned(), "2".to_owned())]);
+}
+
+/// Clients whose parsers take less than the server's are sent nothing that they cannot read, whoever published it.
+#[test]
+fn what_is_nested_too_deeply_reaches_nobody() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = Subject::start(2, |config| {
+        config.feed = feed(listener.local_addr().unwrap());
+        let rule = "[[rule]]\nwho = \"everybody\"\nchannels = [\"*\"]\nmay = [\"subscribe\", \"publish\"]\n";
+        config.access = Some(Arc::new(LiveAccess::new(access(rule))));
+    });
+    let mut backend = accept(&listener);
+    let mut receiver = Client::open(server.address(), Kind::WebSocket, "channel=a&channel=b");
+    let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    for (depth, is_taken) in [(30_000, false), (61, false), (60, true)] {
+        let data = nested(depth);
+        let code = (!is_taken).then_some("json-too-deep");
+        let told = |answer: &str| code.is_none_or(|code| answer.contains(&format!("\"error\":\"{code}\"")));
+        backend.write_all(&texts([data.clone()])).unwrap();
+        assert_eq!(server.publisher().publish("b", &data).is_ok(), is_taken);
+        let http2 = Http2::connect(&server, false);
+        for to in [server.address().into(), http2.streams()] {
+            let answer = Http::connect(to.clone()).post("/publish?channel=b", &data);
+            assert_eq!((answer.status == 200, told(&answer.body)), (is_taken, true), "{}", answer.body);
+            let mut http = Http::connect(to.clone());
+            let body = format!("{{\"channel\":\"b\",\"data\":{data}}}");
+            let fields = format!("Host: h\r\nAuthorization: Bearer {KEY}\r\nContent-Type: application/json\r\n");
+            http.send(&format!("POST /api/publish HTTP/1.1\r\n{fields}Content-Length: {}\r\n\r\n{body}", body.len()));
+            let answer = http.response();
+            assert_eq!((answer.status == 200, told(&answer.body)), (is_taken, true), "{}", answer.body);
+            let mut socket = Client::open(to, Kind::WebSocket, "");
+            socket.send(&format!("[\"pub\",\"b\",{data}]"));
+            socket.send("[\"ping\",1]");
+            let error = code.map(|code| Frame::Error(code.into()));
+            let frames: Vec<_> =
+                std::iter::from_fn(|| socket.next()).take_while(|frame| *frame != Frame::Pong(1)).collect();
+            assert_eq!(frames, Vec::from_iter(error));
+        }
+    }
+    let came: Vec<String> = (0..8).map(|_| receiver.message().2).collect();
+    assert_eq!(came, vec![nested(60); 8]);
+    until("the feed's are counted", || server.stats().feed_received == 1);
 }

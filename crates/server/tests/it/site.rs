@@ -6,6 +6,9 @@ use crate::harness::http::{Http, Response};
 use crate::harness::{Subject, until};
 use pushlab_server::Guests;
 
+/// What keeps other sites' pages from loading an answer as something that it is not.
+const POLICY: &str = "X-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n";
+
 /// A page of another site, or one that leads its own name here, hears nothing on private channels, over no transport.
 #[test]
 fn same_origin_channels_are_for_own_pages() {
@@ -107,6 +110,7 @@ fn transports_are_for_own_pages_and_guests() {
             let body = if more.contains("Content-Length") { "1" } else { "" };
             http.send(&format!("{request} HTTP/1.1\r\n{fields}{more}\r\n{body}"));
             let Response { status, head, .. } = http.head_of_response();
+            assert_eq!(head.contains(POLICY), !matches!(status, 101 | 204), "{fields}{request}: {head}");
             (status, head)
         };
         let rebound = "Host: evil.example\r\nOrigin: http://evil.example\r\n".to_owned();

@@ -2,7 +2,7 @@
 
 use super::websocket::say;
 use super::{Exchange, State};
-use crate::effect::{Context, Effect, Page, RefusedToken};
+use crate::effect::{Context, Effect, Page};
 use crate::gate::{Gate, Refusal, refusal_of_token};
 use crate::standing::{Notice, Standing};
 use pushlab_access::{Holder, Person, TICKET_S, TokenError};
@@ -31,20 +31,26 @@ impl Exchange {
         self.person()?.holder()
     }
 
+    /// On whose account that is too: the address that it came from.
+    pub fn address(&self) -> Option<&Holder> {
+        self.standing.as_ref()?.address.as_ref()
+    }
+
     /// Lets in who sent a request, or does not.
     pub(super) fn admit(&mut self, head: &RequestHead<'_, '_>, cx: &mut Context<'_>) -> Result<(), Refusal> {
-        if cx.rules.gate.access.is_some() {
+        if let Some(access) = &cx.rules.gate.access {
+            let forwarded = head.raw_headers("x-forwarded-for");
+            let address = cx.peer.map(|peer| cx.rules.gate.trusted_proxies.client(peer.address, forwarded));
             // Checked once for each token, but whoever sends another each time is to take no more than their turn.
             let mut checks = 0;
             let person = cx.rules.gate.person(head, cx.time.unix_s, &mut checks);
             cx.output.coded_bytes += checks * SIGNATURE_WORK_BYTES;
             let person = person.map_err(|cause| {
-                let forwarded = head.headers("x-forwarded-for").map(str::to_owned).collect();
-                cx.output.refused_token = Some(RefusedToken { cause, forwarded });
+                access.refusals.add(cause, address);
                 refusal_of_token(cause)
             })?;
             Gate::may_anything(person.as_deref())?;
-            self.standing = person.map(|person| Box::new(Standing::new(person)));
+            self.standing = person.map(|person| Box::new(Standing::new(person, address.map(Holder::at))));
         }
         Ok(())
     }
@@ -52,7 +58,7 @@ impl Exchange {
     /// Takes a place for what lasts, whose channels are in the output.
     pub(super) fn enter(&mut self, cx: &Context<'_>) -> Result<(), Refusal> {
         match (&mut self.standing, &cx.rules.gate.access) {
-            (Some(standing), Some(access)) => standing.enter(cx.output.channels.count(), access, cx.time.ns),
+            (Some(standing), Some(access)) => standing.enter(cx.output.channels.count(), cx.peer, access, cx.time.ns),
             _ => Ok(()),
         }
     }
@@ -211,7 +217,11 @@ impl Exchange {
                 Effect::Reconsider
             }
             Err(cause) => {
-                cx.output.refused_token = Some(RefusedToken { cause, forwarded: Vec::new() });
+                let address = match standing.address {
+                    Some(Holder::Address(address)) => Some(address),
+                    _ => None,
+                };
+                access.refusals.add(cause, address);
                 let (code, text) = refusal_of_token(cause);
                 self.say_error(code, &text, cx)
             }

@@ -35,7 +35,7 @@ impl Exchange {
     /// Ends the head of an answer whose body has this type and size.
     #[inline]
     fn end_answer(&self, head: Head<'_>, content_type: &str, size: usize, rules: &Rules) {
-        head.end_before_body(content_type, size, rules.gate.readable_by(self.identity), self.keeps_alive);
+        head.end_before_body(content_type, size, rules.gate.audience(self.identity), self.keeps_alive);
     }
 
     /// Says the body, unless the answer has none.

@@ -20,6 +20,10 @@ use pushlab_wire::websocket::Decoder;
 use std::borrow::Cow;
 use std::time::Duration;
 
+/// Fields by which it is decided who may do what, and where a stream goes on: one that is no text is not overlooked.
+const READABLE: [&str; 6] =
+    ["host", "origin", "sec-fetch-site", "authorization", "sec-websocket-protocol", "last-event-id"];
+
 /// Whether a request is for the application: it is for nothing of our own, and to be answered once.
 fn is_for_application(head: &RequestHead<'_, '_>, cx: &Context<'_>) -> bool {
     cx.rules.has_application && head.protocol.is_none() && !is_known_path(split_target(head.target).0)
@@ -126,6 +130,10 @@ impl Exchange {
                 _ => "a request must have exactly one Host header",
             };
             return Some(self.refuse_unread(ErrorCode::BadRequest, text, cx));
+        }
+        if let Some(name) = head.unreadable(&READABLE) {
+            let text = format!("the value of the field {name} is not UTF-8; send it as text, or leave the field out");
+            return Some(self.refuse_unread(ErrorCode::BadRequest, &text, cx));
         }
         cx.output.counts.requests += 1;
         self.version = head.version;
@@ -254,8 +262,8 @@ impl Exchange {
                     Ok(refused) => refused,
                     Err((code, text)) => return self.refuse(code, &text, cx),
                 };
-                let readers = cx.rules.gate.readable_by(self.identity);
-                encode_stream(cx.output.head_out(self.is_http2), framing, readers);
+                let audience = cx.rules.gate.audience(self.identity);
+                encode_stream(cx.output.head_out(self.is_http2), framing, audience);
                 framing.preamble(&mut cx.output.bytes);
                 self.state = State::Stream(framing);
                 let heartbeat = cx.rules.heartbeat;
@@ -413,6 +421,7 @@ impl Exchange {
             path: path.into_owned(),
             query: query.map(|(name, value)| (name.into_owned(), value.into_owned())).collect(),
             fields: fields.chain(cookies).collect(),
+            forwarded: head.raw_headers("x-forwarded-for").map(<[u8]>::to_vec).collect(),
             body: body.to_vec(),
             is_tls: cx.rules.is_tls || cx.rules.gate.site.is_secure(head.header("origin").map(str::trim)),
         }))

@@ -63,7 +63,8 @@ impl Server {
     }
 }
 
-const OF_JSON: &str = "content-type application/json\ncache-control no-store\n";
+const OF_JSON: &str = "content-type application/json\ncache-control no-store\nx-content-type-options nosniff\n\
+                       cross-origin-resource-policy cross-origin\n";
 
 #[test]
 fn a_stream_of_each_framing_begins_with_its_head() {
@@ -89,7 +90,8 @@ fn a_stream_of_each_framing_begins_with_its_head() {
     ] {
         let (mut server, said, effect) = Server::asked(&request("GET", path, &[]), true);
         assert!(matches!(effect, Effect::Read(_)), "{path}: {effect:?}");
-        let rest = "cache-control no-store\nx-accel-buffering no\n";
+        let rest = "cache-control no-store\nx-content-type-options nosniff\n\
+                    cross-origin-resource-policy cross-origin\nx-accel-buffering no\n";
         assert_eq!(server.head(), format!(":status 200\ncontent-type {kind}\n{rest}"), "{path}");
         assert_eq!(said.is_empty(), !path.contains("script"), "{said}");
         let (said, effect) = server.replayed(0);

@@ -32,6 +32,12 @@ export const errorCodes = {
     meaning: "The data to publish is not one JSON value in UTF-8.",
     action: "Send exactly one JSON value; text must be a quoted JSON string.",
   },
+  "json-too-deep": {
+    httpStatus: 400,
+    mayRetry: false,
+    meaning: "The data to publish has more than 60 arrays and objects in one another, which parsers of many clients refuse.",
+    action: "Make the data flatter, or publish it as a text, which the client parses by itself.",
+  },
   "bad-frame": {
     httpStatus: 400,
     mayRetry: false,

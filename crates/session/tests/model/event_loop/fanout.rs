@@ -168,7 +168,7 @@ impl EventLoop {
         let from = self.rules.compression_from.expect("nobody takes gzip otherwise");
         let Some(compressed) = reply::compress(body, from, &mut self.output.deflater) else { return plain.to_vec() };
         let mut out = Vec::new();
-        answer::encode_common_reply(&mut out, Some("gzip"), &compressed);
+        answer::encode_common_reply(&mut out, Some("gzip"), &compressed, self.rules.gate.common_audience());
         out
     }
 
@@ -183,7 +183,7 @@ impl EventLoop {
         let taken = within(pending, max_reply_bytes);
         let body = reply::body(taken, None);
         batch.clear();
-        answer::encode_common_reply(&mut batch.bytes, None, &body);
+        answer::encode_common_reply(&mut batch.bytes, None, &body, self.rules.gate.common_audience());
         let mut compressed: Option<Vec<u8>> = None;
         for &(id, _) in members {
             let connection = self.at(id);

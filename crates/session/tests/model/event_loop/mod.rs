@@ -431,6 +431,7 @@ impl EventLoop {
     fn step<R>(&mut self, id: usize, with: impl FnOnce(&mut Exchange, &mut Context<'_>) -> R) -> R {
         let mut cx = Context {
             rules: &self.rules,
+            peer: None,
             is_leaving: false,
             drain: self.drain.as_mut(),
             time: Time::default(),
