@@ -26,8 +26,7 @@ function pathOf(value) {
 /** Connects; `heard` is called with each change. */
 export async function connect(base, transport, heard) {
   const connection = subscribe(base, { channels: [CHANNEL], transport, WebSocket });
-  // What a browser keeps by itself.
-  let cookie = "";
+  let session = "";
   connection.addEventListener("message", ({ data }) => {
     const { sent_ms, ...change } = data;
     heard(change);
@@ -45,13 +44,12 @@ export async function connect(base, transport, heard) {
       const [method, path, body] = request(args);
       const response = await fetch(`${base}/api/demos/auction/${path}`, {
         method,
-        headers: { "content-type": "application/json", cookie },
+        headers: { "content-type": "application/json", "auction-session": session },
         body: method === "POST" ? JSON.stringify(body) : undefined,
       });
-      const [set] = response.headers.getSetCookie();
-      if (set) cookie = set.split(";", 1)[0];
       const answer = await response.json();
       if (answer.error) throw Object.assign(new Error(answer.message), { refusal: answer });
+      session = answer.session ?? session;
       return answer;
     },
     /** Ends it. */

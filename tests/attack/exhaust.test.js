@@ -3,7 +3,11 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { generateKeyPairSync, randomBytes } from "node:crypto";
 import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { Server, until } from "../foreign/harness.js";
@@ -247,4 +251,33 @@ test("20,000 connections to a server that takes 1,000", async (t) => {
     return answer?.status === 200;
   }, "new connections are served again");
   await assertDelivers(t, server);
+});
+
+/** Whatever they are shown for, signatures are checked where their cost counts, and no other core is kept busy. */
+test("wrong signatures are work of the event loop, on every path", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "pushlab-signatures-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const { publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  writeFileSync(join(folder, "key.pem"), publicKey.export({ type: "spki", format: "pem" }));
+  const rule = '[[rule]]\nwho = "identified"\nchannels = ["*"]\nmay = ["subscribe", "history"]\n';
+  writeFileSync(
+    join(folder, "access.toml"),
+    `[token]\n[[token.key]]\nalgorithm = "ES256"\nfile = "key.pem"\n${rule}`,
+  );
+  const server = await Server.start(t, ["--access", join(folder, "access.toml")]);
+  const part = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const request = (sub) => {
+    const signature = randomBytes(64).toString("base64url");
+    const token = `${part({ alg: "ES256" })}.${part({ sub, exp: 4e9 })}.${signature}`;
+    return `GET /api/history?channel=a HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+  };
+  let sent = 0;
+  const isClear = () => server.ticks("pushlab-loop") + server.ticks("pushlab-app") >= 30;
+  while (!isClear()) {
+    const requests = Array.from({ length: 50 }, () => request(`who${sent++}`));
+    const { responses } = await Peer.exchange(t, server, Buffer.from(requests.join("")), requests.length);
+    assert.ok(responses.every(({ text }) => text.includes("signature is wrong")), responses[0].text);
+  }
+  const [loop, pool] = ["pushlab-loop", "pushlab-app"].map((name) => server.ticks(name));
+  assert.ok(loop > pool, `${sent} signatures took the loop ${loop} ticks, and the application's threads ${pool}`);
 });

@@ -7,8 +7,9 @@ import { once } from "node:events";
 import { test } from "node:test";
 import { until } from "../foreign/harness.js";
 import { inEachBrowser } from "./browsers.js";
-import { enterChat, offer, register, say } from "./demos.js";
+import { enterChat, offer, register, say, TRANSPORTS } from "./demos.js";
 import { Peer } from "./peer.js";
+import { ask, MEASUREMENT } from "./seeds.js";
 import { serve, serveForAll } from "./serve.js";
 import { Visitor } from "./visitor.js";
 
@@ -96,8 +97,8 @@ inEachBrowser("hostile input", (name) => {
     }
   });
 
-  // `localhost` is another site, to which no cookie of the auction house goes; another port of the same host is another
-  // origin of the same site, and gets it: there the server alone refuses.
+  // `localhost` is another site; another port of the same host is another origin of the same site. Even a page that knew the
+  // session could not use it: what names it in a field has to be asked about first.
   for (const [host, kind] of [
     ["localhost", "site"],
     ["127.0.0.1", "port"],
@@ -110,16 +111,20 @@ inEachBrowser("hostile input", (name) => {
       const id = await peer.offer(`vase of ${suffix}`);
       const visitor = await Visitor.open(t, name, `${server.base}/demos/auction`);
       await register(visitor, `eve-${suffix}`);
-      const site = await startSite(t, host);
+      const session = await visitor.page.evaluate(keptSession);
+      const { site, requests } = await startSite(t, host);
       visitor.expectFailures();
       await visitor.page.goto(site);
+      assert.ok(requests.length > 0, "the page was asked for");
+      assert.equal(requests.some((fields) => fields.includes(session)), false, "no request to another port has the session");
+      assert.equal(await visitor.page.evaluate(keptSession), null, "nor has its page");
       const path = `${server.base}/api/demos/auction/items/${id}/bids`;
       const bids = async () => (await peer.items()).find((one) => one.id === id).bids;
       const errors = async () => JSON.parse((await server.request("GET", "/stats")).text).errors;
       const before = await errors();
-      assert.deepEqual(await visitor.page.evaluate(postBids, path), ["failed", "failed", "failed"]);
-      // What is refused no browser tells of, but the server counts it: two posts, and the preflight of what only a script can
-      // send, which is not granted, so that the request is never sent.
+      assert.deepEqual(await visitor.page.evaluate(postBids, path, session), ["failed", "failed", "failed"]);
+      // What is refused no browser tells of, but the server counts it: a post, and the preflights of what only a script can
+      // send, which are not granted, so that the requests are never sent.
       await until(async () => (await errors()) === before + 3, async () => `three refusals; ${(await errors()) - before}`);
       const leaves = visitor.page.waitForNavigation();
       await visitor.page.evaluate(submitBid, path);
@@ -128,10 +133,55 @@ inEachBrowser("hostile input", (name) => {
       // The same from a page of the house: nothing else was wrong with it.
       await visitor.page.goto(`${server.base}/demos/auction`);
       await visitor.reads(`You are eve-${suffix}.`);
-      const [, own] = await visitor.page.evaluate(postBids, path);
+      const [, own] = await visitor.page.evaluate(postBids, path, session);
       assert.deepEqual([own, await bids()], ["ok", 1]);
     });
   }
+
+  test(`${name}: a program on another port of the host gets no pass, and one from a cookie is none`, async (t) => {
+    const server = await serve(t, { command: "console" });
+    const visitor = await Visitor.open(t, name, `${server.base}/`);
+    await visitor.reads("The store is empty");
+    assert.equal((await visitor.address()).includes(server.token), false, "the address does not show it");
+    const { site, requests } = await startSite(t, "127.0.0.1");
+    await visitor.page.evaluate((site) => {
+      location.href = site;
+    }, site);
+    await until(() => requests.length > 0, "the link is followed");
+    assert.deepEqual(requests.filter((fields) => fields.includes(server.token)), []);
+    // What that program sets goes to the console's port too.
+    const { port } = new URL(server.base);
+    const cookie = `pushlab-pass-${port}=${server.token}`;
+    const forged = await fetch(`${server.base}/api/results`, { headers: { cookie } });
+    assert.equal(forged.status, 401);
+  });
+
+  test(`${name}: a console's pages keep the pass: reload, report, another tab, every transport`, async (t) => {
+    const server = await serve(t, { command: "console" });
+    await ask(server, "POST", "/api/measurements", MEASUREMENT);
+    const visitor = await Visitor.open(t, name, `${server.base}/`);
+    await visitor.find("link", /browser/i);
+    await visitor.page.reload();
+    await follow(visitor, /browser/i);
+    await visitor.find("heading", "How to repeat it");
+    await visitor.page.reload();
+    await visitor.find("heading", "How to repeat it");
+    const tab = await visitor.tab(t, await visitor.address());
+    // It was opened by nobody, so it asks the first one, and is refused before.
+    tab.expectFailures();
+    await tab.find("heading", "How to repeat it");
+    await follow(tab, /All results/);
+    await tab.find("link", /browser/i);
+    for (const transport of TRANSPORTS) {
+      await visitor.page.goto(`${server.base}/demos/ticker?transport=${transport}`);
+      await visitor.connected(transport);
+    }
+    const stranger = await Visitor.open(t, name, `${server.base.replace("127.0.0.1", "localhost")}/`);
+    stranger.expectFailures();
+    await stranger.reads("open the address that it printed");
+    await stranger.page.goto(`${server.base.replace("127.0.0.1", "localhost")}/reports/1`);
+    await stranger.reads("open the address that it printed");
+  });
 
   test(`${name}: a page of another site gets nothing over any transport, unless its origin is named`, async (t) => {
     const { port, base } = shared.server;
@@ -140,7 +190,7 @@ inEachBrowser("hostile input", (name) => {
     const visitor = await Visitor.open(t, name, `${base}/`);
     assert.deepEqual(await visitor.page.evaluate(listen, base, "demo.ticker"), all);
     visitor.expectFailures();
-    const page = await startSite(t, "localhost");
+    const { site: page } = await startSite(t, "localhost");
     await visitor.page.goto(page);
     assert.deepEqual(await visitor.page.evaluate(listen, base, "demo.ticker"), nothing);
     // Its own name leads here: to a browser, that makes it a page of this server.
@@ -161,7 +211,7 @@ inEachBrowser("hostile input", (name) => {
     assert.deepEqual(own, { websocket: "cursor", later: "silence", sse: 200, stream: 200, poll: 200 });
     visitor.expectFailures();
     for (const host of ["localhost", "127.0.0.1"]) {
-      await visitor.page.goto(await startSite(t, host));
+      await visitor.page.goto((await startSite(t, host)).site);
       // What is for everybody gets through from there: the ways are right.
       const open = await visitor.page.evaluate(listen, base, "demo.ticker");
       assert.deepEqual(open, { websocket: "cursor", later: "silence", sse: 200, stream: 200, poll: 200 });
@@ -181,67 +231,78 @@ inEachBrowser("hostile input", (name) => {
     const path = `/api/demos/auction/items/${id}/bids`;
     const visitor = await Visitor.open(t, name, `${server.base}/demos/auction`);
     await register(visitor, who);
-    assert.equal(await visitor.page.evaluate(() => document.cookie), "", "scripts do not see it");
-    const context = visitor.page.browserContext();
-    const [session] = await context.cookies();
-    assert.deepEqual([session.httpOnly, session.sameSite], [true, "Strict"]);
+    const session = await visitor.page.evaluate(keptSession);
+    assert.deepEqual(await visitor.page.browserContext().cookies(), []);
     visitor.expectFailures();
-    const other = session.value.endsWith("a") ? "b" : "a";
+    const other = session.endsWith("a") ? "b" : "a";
     const forgeries = [
-      `${session.value.slice(0, -1)}${other}`,
-      session.value.slice(0, -1),
-      `${session.value}${other}`,
-      "0".repeat(session.value.length),
+      `${session.slice(0, -1)}${other}`,
+      session.slice(0, -1),
+      `${session}${other}`,
+      "0".repeat(session.length),
       who,
       "%00",
       "'%20OR%201=1%20--",
       "x".repeat(3000),
     ];
     for (const value of forgeries) {
-      await context.setCookie({ ...session, value });
+      await visitor.page.evaluate(keepSession, value);
       await visitor.page.reload();
       await visitor.find("button", "Log in");
-      const [, bidding] = await visitor.page.evaluate(postBids, path);
+      const [, bidding] = await visitor.page.evaluate(postBids, path, value);
       assert.equal(bidding, "401", value);
     }
-    await context.setCookie(session);
+    await visitor.page.evaluate(keepSession, session);
     await visitor.page.reload();
     await visitor.reads(`You are ${who}.`);
     await visitor.press("button", "Log out");
     await visitor.find("button", "Log in");
-    await context.setCookie(session);
+    await visitor.page.evaluate(keepSession, session);
     await visitor.page.reload();
     await visitor.find("button", "Log in");
-    const [, bidding] = await visitor.page.evaluate(postBids, path);
+    const [, bidding] = await visitor.page.evaluate(postBids, path, session);
     assert.equal(bidding, "401", "the session has ended");
     const { bids } = (await peer.items()).find((one) => one.id === id);
     assert.equal(bids, 0);
   });
 });
 
-/** Serves an empty page of another origin at `host`, and gives its address. */
+/** Follows a link to another document. */
+async function follow(visitor, name) {
+  const loads = visitor.page.waitForNavigation();
+  await visitor.press("link", name);
+  await loads;
+}
+
+/** In a page: the session that its origin keeps. */
+const keptSession = () => localStorage.getItem("pushlab.auction.session");
+const keepSession = (value) => localStorage.setItem("pushlab.auction.session", value);
+
+/** Serves an empty page of another origin at `host`; gives its address, and the fields of each request to it. */
 async function startSite(t, host) {
-  const site = http.createServer((_, response) => {
+  const requests = [];
+  const server = http.createServer(({ rawHeaders }, response) => {
+    requests.push(rawHeaders.join("\n"));
     response.writeHead(200, { "content-type": "text/html" });
     response.end("<!doctype html><title>Another site</title>");
   });
-  site.listen(0, "127.0.0.1");
+  server.listen(0, "127.0.0.1");
   t.after(() => {
-    site.closeAllConnections();
-    site.close();
+    server.closeAllConnections();
+    server.close();
   });
-  await once(site, "listening");
-  return `http://${host}:${site.address().port}/`;
+  await once(server, "listening");
+  return { site: `http://${host}:${server.address().port}/`, requests };
 }
 
 /**
- * In a page: posts a bid and says what the page sees of it: without asking for the answer, as the house's own page does,
- * and as plain text.
+ * In a page: posts a bid for whom the session is and says what the page sees of it: without asking for the answer, which
+ * leaves the session out, as the house's own page does, and as plain text.
  */
-async function postBids(path) {
+async function postBids(path, session) {
   const body = JSON.stringify({ amount_cents: 500 });
   const common = { method: "POST", body, credentials: "include" };
-  const json = { "content-type": "application/json" };
+  const fields = (type) => ({ "content-type": type, "auction-session": session });
   const ask = (init) =>
     fetch(path, { ...common, ...init }).then(
       ({ ok, status, type }) => (type === "opaque" ? type : ok ? "ok" : `${status}`),
@@ -249,8 +310,8 @@ async function postBids(path) {
     );
   return [
     await ask({ mode: "no-cors" }),
-    await ask({ headers: json }),
-    await ask({ headers: { "content-type": "text/plain" } }),
+    await ask({ headers: fields("application/json") }),
+    await ask({ headers: fields("text/plain") }),
   ];
 }
 

@@ -190,8 +190,8 @@ describe("pages with something to show", () => {
         const proxy = await TcpProxy.start(t, shared.server.port);
         proxy.refused = /^\/ws/;
         proxy.held = /^\/sse/;
-        const query = `messages=10&transports=websocket,sse,long-polling&token=${shared.server.token}`;
-        const visitor = await open(t, `${proxy.base}/measure?${query}`);
+        const query = "messages=10&transports=websocket,sse,long-polling";
+        const visitor = await open(t, `${proxy.base}/measure?${query}#token=${shared.server.token}`);
         visitor.expectFailures();
         // Why one fails needs more words than its row and the verdict have room for.
         await inspect(visitor, "measure-failed", measures, MAX_SHIFTS_OF_FAILURE);

@@ -10,7 +10,7 @@ const BEAT_MS = 2000;
 
 export class Peer {
   #server;
-  #cookie;
+  #session;
   #token;
 
   constructor(server) {
@@ -19,13 +19,13 @@ export class Peer {
 
   async #ask(method, path, body) {
     const headers = { "content-type": "application/json" };
-    if (this.#cookie !== undefined) headers.cookie = this.#cookie;
+    if (this.#session !== undefined) headers["auction-session"] = this.#session;
     const text = body === undefined ? undefined : JSON.stringify(body);
     const answer = await this.#server.request(method, `/api/demos/${path}`, { body: text, headers });
     assert.ok(answer.status < 300, `${method} ${path}: ${answer.status} ${answer.text}`);
-    const [cookie] = answer.headers["set-cookie"] ?? [];
-    if (cookie !== undefined) this.#cookie = cookie.split(";")[0];
-    return answer.text === "" ? null : JSON.parse(answer.text);
+    const said = answer.text === "" ? null : JSON.parse(answer.text);
+    this.#session = said?.session ?? this.#session;
+    return said;
   }
 
   /** Comes into the chat, into one room. */

@@ -53,7 +53,7 @@ phases = { connect_ms = 10000, idle_ms = 50, warm_up_ms = 50, load_ms = ${load_m
 }
 
 /** A measurement as a visitor's browser stores it, one transport of which got through late and one not at all. */
-const MEASUREMENT = {
+export const MEASUREMENT = {
   user_agent: "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
   page_ms: 1_767_225_600_000,
   transports: [

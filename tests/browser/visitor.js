@@ -42,7 +42,11 @@ export class Visitor {
     await prepare?.(page);
     const { origin } = new URL(address);
     // A console lets in whoever opens the address that it printed.
-    if (tokens.has(origin)) await page.goto(`${origin}/?token=${tokens.get(origin)}`);
+    if (tokens.has(origin)) {
+      await page.goto(`${origin}/#token=${tokens.get(origin)}`);
+      // A change of the part behind the # alone would load no page.
+      await page.waitForFunction(() => location.hash === "");
+    }
     await page.goto(address);
     return visitor;
   }

@@ -5,8 +5,7 @@ use crate::requests::{self, Answer, Refusal, bad, json};
 use crate::routes::{Route, Routes};
 use crate::{Application, Body, Publisher, Request, Response};
 use pushlab_access::{Holder, LiveAccess, Person, Right};
-use pushlab_os::clock;
-use pushlab_session::gate::{Gate, refusal_of_token};
+use pushlab_session::gate::{self, Gate, refusal_of_token};
 use pushlab_wire::channel::Channel;
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
@@ -110,12 +109,7 @@ impl BackEnd {
 
     /// Who asks.
     fn person(&self, request: &Request) -> Result<Arc<Person>, Refusal> {
-        let fields = request.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let ticket = || request.parameter("ticket").map(Into::into);
-        // Checked on a thread of the pool, which delays no connection: so the checks count towards no budget.
-        let mut checks = 0;
-        let unix_s = clock::since_1970_ns() / 1_000_000_000;
-        let person = self.gate.person_by(&self.access, fields, ticket, unix_s, &mut checks);
+        let person = request.person.clone().unwrap_or_else(|| Ok(self.access.rules().anonymous()));
         person.map_err(|cause| {
             self.access.refusals.add(cause, Some(request.peer));
             let (code, text) = refusal_of_token(cause);
@@ -241,7 +235,7 @@ impl BackEnd {
         let person = self.person(request)?;
         let name = request.parameter("channel").ok_or_else(|| bad("name a channel: ?channel=NAME"))?;
         let channel = Channel::parse(name).map_err(|error| Refusal::new(ErrorCode::BadChannel, error.to_string()))?;
-        if person.may(right, name) {
+        if gate::may_receive(&person, name, right) {
             return Ok(channel);
         }
         let (code, text) = match person.identity() {

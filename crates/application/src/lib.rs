@@ -13,6 +13,7 @@ pub mod secret;
 use pushlab_access::Holder;
 use pushlab_session::answer::error_body;
 use pushlab_session::exchange::UNCONFIRMED;
+use pushlab_session::gate::Shown;
 use pushlab_wire::channel::{BadChannel, Channel};
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
@@ -87,6 +88,8 @@ pub struct Request {
     /// Whether its browser sent it over TLS: to this server, or to a proxy before it, by the page's origin or what
     /// [`Site`](pushlab_session::site::Site) says.
     pub is_tls: bool,
+    /// Who shows what with it, where an access file tells who may do what.
+    pub person: Option<Shown>,
 }
 
 impl Request {

@@ -1,7 +1,6 @@
 //! What an application needs of every request: what a body holds, and how a refusal is told.
 
 use crate::{Body, Request, Response};
-use pushlab_session::pass::cookies;
 use pushlab_wire::codes::ErrorCode;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -97,12 +96,6 @@ pub fn body<T: DeserializeOwned>(request: &Request) -> Result<T, Refusal> {
     serde_json::from_slice(&request.body).map_err(|error| bad(format!("the body is not what this path takes: {error}")))
 }
 
-/// The value of the first cookie of this name.
-pub fn cookie<'r>(request: &'r Request, name: &str) -> Option<&'r str> {
-    let fields = request.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    cookies(fields).find(|(found, _)| *found == name).map(|(_, value)| value)
-}
-
 /// A value that is none, with what would be one.
 pub fn bad(message: impl Into<Cow<'static, str>>) -> Refusal {
     Refusal::new(ErrorCode::BadRequest, message)
@@ -124,6 +117,7 @@ mod tests {
             body: body.into(),
             peer: [127, 0, 0, 1].into(),
             is_tls: false,
+            person: None,
         }
     }
 
@@ -175,16 +169,5 @@ mod tests {
         let outbid = Response::from(Refusal::new(ErrorCode::Outbid, "more \"please\"").with("leading", json!(5)));
         let body: Value = serde_json::from_slice(outbid.body.as_bytes()).unwrap();
         assert_eq!(body, json!({ "error": "outbid", "message": "more \"please\"", "leading": 5 }));
-    }
-
-    #[test]
-    fn finds_cookies() {
-        let mut asked = request("GET", "/", "");
-        asked.fields.push(("cookie".to_owned(), "a=1; session=x=y;b".to_owned()));
-        asked.fields.push(("cookie".to_owned(), "c=3".to_owned()));
-        assert_eq!(cookie(&asked, "session"), Some("x=y"));
-        assert_eq!(cookie(&asked, "c"), Some("3"));
-        assert_eq!(cookie(&asked, "b"), None);
-        assert_eq!(cookie(&asked, "sess"), None);
     }
 }

@@ -87,6 +87,7 @@ mod tests {
             body: Vec::new(),
             peer: [127, 0, 0, 1].into(),
             is_tls: false,
+            person: None,
         };
         Routes::new(TABLE).answer(&7, &request).map(respond)
     }

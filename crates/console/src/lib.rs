@@ -26,7 +26,7 @@ mod live;
 mod measurements;
 mod results;
 
-pub use assets::REPORT_PAGE;
+pub use assets::{Files, REPORT_PAGE};
 pub use campaigns::Starting;
 pub use live::CHANNEL;
 pub use measurements::MAX_MEASUREMENTS;
@@ -36,7 +36,7 @@ use interface::About;
 use live::Board;
 use measurements::Measurements;
 use pushlab_application::requests::{Refusal, json, respond};
-use pushlab_application::routes::{Handler, Route, Routes};
+use pushlab_application::routes::{Route, Routes};
 use pushlab_application::{Application, Publisher, Request, Response};
 use pushlab_lab::LiveState;
 use pushlab_server::Origin;
@@ -54,21 +54,7 @@ pub const CHANNELS: &str = "console.";
 const TRANSPORTS: [Transport; 5] =
     [Transport::WebSocket, Transport::Sse, Transport::HttpStreaming, Transport::LongPolling, Transport::Polling];
 
-/// All pages are the same file, whose script shows what the path names.
-const PAGE: Handler<Console> = |console, request, _| Ok(assets::page(request, &console.origins));
-
 const TABLE: &[Route<Console>] = &[
-    ("GET", "/", PAGE),
-    ("GET", "/live", PAGE),
-    ("GET", "/compare", PAGE),
-    ("GET", "/new", PAGE),
-    ("GET", "/measure", PAGE),
-    ("GET", "/demos", PAGE),
-    ("GET", "/demos/ticker", PAGE),
-    ("GET", "/demos/chat", PAGE),
-    ("GET", "/demos/auction", PAGE),
-    ("GET", "/assets/console.js", |console, request, _| Ok(assets::script(request, &console.origins))),
-    ("GET", "/assets/console.css", |console, request, _| Ok(assets::style(request, &console.origins))),
     ("GET", "/api/about", |console, _, _| Ok(json(&console.about))),
     ("GET", "/api/results", |console, _, _| console.results.list()),
     ("GET", "/api/presets", |_, _, _| Ok(experiments::list())),
@@ -109,7 +95,7 @@ pub struct Console {
     measurements: Option<Measurements>,
     board: Arc<Board>,
     campaigns: Option<Campaigns>,
-    origins: Vec<Origin>,
+    files: Files,
 }
 
 impl Console {
@@ -134,7 +120,7 @@ impl Console {
             measurements: config.stores_measurements.then(Measurements::default),
             board,
             campaigns,
-            origins: config.origins,
+            files: Files::new(config.origins),
         })
     }
 
@@ -172,7 +158,7 @@ impl Application for Console {
     }
 
     fn answer(&self, request: &Request) -> Option<Response> {
-        ROUTES.answer(self, request).map(respond)
+        ROUTES.answer(self, request).map(respond).or_else(|| self.files.answer(request))
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is stored: the list, and reports as pages.
 
-use crate::assets::REPORT_PAGE;
+use crate::assets::{REPORT_PAGE, report_policy};
 use pushlab_analysis::report::{Asked, CompareError};
 use pushlab_application::requests::{Answer, Refusal, json};
 use pushlab_application::{Body, Request, Response};
@@ -13,20 +13,12 @@ use pushlab_store::{CampaignRow, Store, StoreError};
 use pushlab_wire::codes::ErrorCode;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Most results of one comparison: each is read whole.
 const MAX_COMPARED: usize = 8;
 /// Most reports that are made at once: half of the threads, so that what is quick goes on beside them.
 const MAX_AT_ONCE: usize = THREADS / 2;
-/// The page's own policy, which names its one script, and what only a field of a head can say.
-static REPORT_POLICY: LazyLock<String> = LazyLock::new(|| {
-    let (_, rest) = REPORT_PAGE.split_once("content=\"default-src ").expect("the page has a policy");
-    let (policy, _) = rest.split_once('"').expect("an attribute ends");
-    format!("default-src {policy}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-});
-
 /// The store of the console.
 pub struct Results {
     /// The file; `None` for the user's own.
@@ -109,7 +101,7 @@ impl Results {
         let store = self.existing()?.ok_or_else(nothing)?;
         let html = html::text(&report(&store)?, REPORT_PAGE).map_err(|error| Refusal::failed(&error))?;
         let response = Response::new(200, "text/html; charset=utf-8", Body::Own(html.into_bytes()));
-        Ok(response.with("Content-Security-Policy", REPORT_POLICY.as_str()))
+        Ok(response.with("Content-Security-Policy", report_policy(false)))
     }
 }
 

@@ -2,11 +2,13 @@
 
 use crate::cell::{Cell, SlowPolicy};
 use crate::offers::{self, Find, Offer, Offers};
+use crate::places::{Matrix, Places};
 use crate::subject::{OURS, name_of};
 use crate::traffic;
 use crate::variant::Variant;
 use crate::written::{ExperimentError, MAX_RUNS, Written};
 use pushlab_wire::transport::Transport;
+use pushlab_workload::scenario::Scenario;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 use std::ops::{Deref, DerefMut};
@@ -82,8 +84,7 @@ impl Experiment {
 
     /// Whether a subject offers a transport, what a variant's scenario needs, and what is asked for of TLS, compression, polls
     /// for the newest message and clients in a browser's pages.
-    fn is_offered(&self, subject: &str, transport: Transport, variant: Option<&str>) -> bool {
-        let variant = self.variant(variant);
+    fn is_offered(&self, subject: &str, transport: Transport, variant: Option<&Variant>) -> bool {
         let scenario = variant.and_then(|variant| variant.scenario.as_ref()).unwrap_or(&self.scenario);
         let has_tls = variant.and_then(|variant| variant.sockets.as_ref()).is_some_and(|sockets| sockets.tls);
         let own = self.compression_from;
@@ -119,40 +120,42 @@ impl Experiment {
 
     /// Every point of the matrix that its subject offers, in the order of the lists.
     pub fn cells(&self) -> Vec<Cell> {
+        self.cells_and_variants().into_iter().map(|(cell, _)| cell).collect()
+    }
+
+    /// The same, with their variants. Takes time for the cells and for what was written, not for points that variants leave
+    /// out: whoever writes a form may name many.
+    pub(crate) fn cells_and_variants(&self) -> Vec<(Cell, Option<&Variant>)> {
         if self.cells_max() > MAX_RUNS {
             // Never planned: the values of imported figures, of which only some were crossed.
             return Vec::new();
         }
-        let variants = options(self.variants.iter().map(|variant| variant.name.clone()).collect());
-        let networks = options(self.networks.clone());
-        let traffics = variants.iter().flat_map(|variant| networks.iter().map(move |network| (variant, network)));
-        let rates = options(self.deliveries_per_s.clone());
-        let sizes = options(self.payload_bytes.clone());
+        let (matrix, networks) = (Matrix::of(self), options(self.networks.clone()));
         let mut cells = Vec::with_capacity(self.cells_max());
         for subject in &self.subjects {
             let (name, offer) = (name_of(subject), self.offers.of(subject));
+            let policies = offers::policies(offer, &self.policies);
+            let of_subject: Vec<&Places<'_>> = matrix.of_subject(name).collect();
             for &transport in &self.transports {
-                for (variant, network) in
-                    traffics.clone().filter(|(variant, _)| self.is_offered(subject, transport, variant.as_deref()))
-                {
-                    let own = self.variant(variant.as_deref());
-                    for &policy in offers::policies(offer, &self.policies) {
-                        for (&deliveries_per_s, &payload_bytes) in
-                            rates.iter().flat_map(|rate| sizes.iter().map(move |size| (rate, size)))
-                        {
-                            let all = self.clients.iter().map(|&clients| Cell {
-                                experiment: self.name.clone(),
-                                subject: name.to_owned(),
-                                transport,
-                                policy,
-                                variant: variant.clone(),
-                                network: network.clone(),
-                                clients,
-                                deliveries_per_s,
-                                payload_bytes,
-                            });
-                            cells.extend(all.filter(|cell| own.is_none_or(|own| own.is_for(cell))));
-                        }
+                let is_here = |own: Option<&Variant>| {
+                    own.is_none_or(|own| own.is_for(transport)) && self.is_offered(subject, transport, own)
+                };
+                for places in of_subject.iter().filter(|places| is_here(places.variant)) {
+                    let conditions =
+                        networks.iter().flat_map(|network| policies.iter().map(move |policy| (network, *policy)));
+                    for (network, policy) in conditions {
+                        let all = places.all().map(|(clients, deliveries_per_s, payload_bytes)| Cell {
+                            experiment: self.name.clone(),
+                            subject: name.to_owned(),
+                            transport,
+                            policy,
+                            variant: places.variant.map(|own| own.name.clone()),
+                            network: network.clone(),
+                            clients,
+                            deliveries_per_s,
+                            payload_bytes,
+                        });
+                        cells.extend(all.map(|cell| (cell, places.variant)));
                     }
                 }
             }
@@ -163,8 +166,9 @@ impl Experiment {
     /// The experiment as it is for one cell: variant, rate and size applied.
     pub fn at(&self, cell: &Cell) -> Self {
         let mut own = self.written.clone();
-        if let Some(variant) = self.variant(cell.variant.as_deref()).cloned() {
-            own.scenario = variant.scenario.unwrap_or(own.scenario);
+        let variant = self.variant(cell.variant.as_deref());
+        own.scenario = self.scenario_at(cell, variant);
+        if let Some(variant) = variant.cloned() {
             own.content = variant.content.unwrap_or(own.content);
             own.shape = variant.shape.unwrap_or(own.shape);
             own.polling = variant.polling.unwrap_or(own.polling);
@@ -179,14 +183,21 @@ impl Experiment {
             own.loops = variant.loops.or(own.loops);
             own.workers = variant.workers.or(own.workers);
         }
-        if let Some(bytes) = cell.payload_bytes {
-            own.scenario = traffic::with_payload_bytes(own.scenario, bytes);
-        }
-        if let Some(deliveries) = cell.deliveries_per_s {
-            own.scenario = traffic::with_deliveries_per_s(own.scenario, cell.clients, deliveries);
-        }
         own.phases.load_ms = own.load_ms();
         Self { written: own, offers: self.offers.clone() }
+    }
+
+    /// The traffic of a cell of this variant, with rate and size applied.
+    pub(crate) fn scenario_at(&self, cell: &Cell, variant: Option<&Variant>) -> Scenario {
+        let own = variant.and_then(|variant| variant.scenario.as_ref()).unwrap_or(&self.scenario);
+        let mut scenario = own.clone();
+        if let Some(bytes) = cell.payload_bytes {
+            scenario = traffic::with_payload_bytes(scenario, bytes);
+        }
+        if let Some(deliveries) = cell.deliveries_per_s {
+            scenario = traffic::with_deliveries_per_s(scenario, cell.clients, deliveries);
+        }
+        scenario
     }
 
     /// What a cell has in common with the cells that it goes side by side with; `None` where it goes alone. Clients that
@@ -211,10 +222,14 @@ impl Experiment {
     /// How long all runs take about, ms.
     pub fn whole_ms(&self) -> u64 {
         let mut beside = HashSet::new();
-        let cells = self.cells();
+        let cells = self.cells_and_variants();
         // Of those that go side by side the first stands for all.
-        let alone = cells.iter().filter(|&cell| self.beside(cell).is_none_or(|place| beside.insert(place)));
-        let once_ms = alone.map(|cell| self.at(cell).whole_run_ms(cell.clients)).fold(0, u64::saturating_add);
+        let alone = cells.iter().filter(|(cell, _)| self.beside(cell).is_none_or(|place| beside.insert(place)));
+        let of_cell = |(cell, variant): &(Cell, Option<&Variant>)| {
+            let phases = variant.and_then(|variant| variant.phases.as_ref()).unwrap_or(&self.phases);
+            self.whole_run_ms(phases, cell.clients)
+        };
+        let once_ms = alone.map(of_cell).fold(0, u64::saturating_add);
         once_ms.saturating_mul(u64::from(self.repeats))
     }
 

@@ -1,6 +1,5 @@
 //! Variants of an experiment's traffic.
 
-use crate::cell::Cell;
 use crate::polling::Polling;
 use pushlab_wire::transport::Transport;
 use pushlab_workload::payload::Content;
@@ -76,16 +75,9 @@ pub struct Variant {
 }
 
 impl Variant {
-    /// Whether a point of the matrix is one that it is for.
-    pub(crate) fn is_for(&self, cell: &Cell) -> bool {
-        fn is_among<T: PartialEq>(list: &[T], value: Option<&T>) -> bool {
-            list.is_empty() || value.is_none_or(|value| list.contains(value))
-        }
-        is_among(&self.transports, Some(&cell.transport))
-            && is_among(&self.subjects, Some(&cell.subject))
-            && is_among(&self.clients, Some(&cell.clients))
-            && is_among(&self.deliveries_per_s, cell.deliveries_per_s.as_ref())
-            && is_among(&self.payload_bytes, cell.payload_bytes.as_ref())
+    /// Whether it is for this transport.
+    pub(crate) fn is_for(&self, transport: Transport) -> bool {
+        self.transports.is_empty() || self.transports.contains(&transport)
     }
 
     /// Points of the matrix that it is for, of so many subjects, transports, numbers of clients, rates and sizes.

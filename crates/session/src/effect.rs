@@ -3,6 +3,7 @@
 use crate::answer::HeadOut;
 use crate::channels::ChannelSet;
 use crate::framing::Framing;
+use crate::gate::Shown;
 use crate::rules::Rules;
 use crate::spread::Spread;
 use pushlab_access::Peer;
@@ -98,6 +99,8 @@ pub struct Question {
     pub body: Vec<u8>,
     /// Whether the browser sent it over TLS, to this server or to a proxy in front of it.
     pub is_tls: bool,
+    /// Who shows what with it, where an access file tells who may do what.
+    pub person: Option<Shown>,
 }
 
 /// What exchanges leave for their caller. All of them share one, so that it costs no memory for each; the caller takes

@@ -12,6 +12,9 @@ use std::sync::Arc;
 /// Why something is refused: the code, and what to tell.
 pub type Refusal = (ErrorCode, Cow<'static, str>);
 
+/// Who shows what with a request, or why what is shown is not taken.
+pub type Shown = Result<Arc<Person>, TokenError>;
+
 /// What to tell somebody without a pass.
 pub const NEEDS_PASS: &str = "this needs the token that the program printed when it started: in a browser, open the \
                               address that it printed; from a program, send Authorization: Bearer TOKEN";
@@ -99,7 +102,7 @@ impl Gate {
         fields: impl Iterator<Item = (&'h str, &'h str)> + Clone,
         is_for_application: bool,
     ) -> Identity {
-        let has_pass = self.pass.as_ref().is_none_or(|pass| pass.is_shown(fields.clone()));
+        let has_pass = self.pass.as_ref().is_none_or(|pass| shows(pass, fields.clone()));
         let is_open = self.site.guests == Guests::Everybody && !is_for_application;
         let origin = if is_open && self.same_origin.is_empty() {
             RequestOrigin::Guest
@@ -159,35 +162,26 @@ impl Gate {
         if identity.has_pass { Ok(()) } else { Err((ErrorCode::Unauthorized, NEEDS_PASS.into())) }
     }
 
-    /// Who sent a request, where an access file tells who may do what; `None` where there is none. Adds to `checks` how many
-    /// signatures had to be checked for that.
+    /// Whether there is anything that somebody may do.
     ///
     /// # Errors
-    /// What is wrong with a token: it is never overlooked.
-    pub fn person(
-        &self,
-        head: &RequestHead<'_, '_>,
-        unix_s: u64,
-        checks: &mut usize,
-    ) -> Result<Option<Arc<Person>>, TokenError> {
-        let Some(access) = &self.access else { return Ok(None) };
-        let ticket = || split_target(head.target).1.find(|(name, _)| name == "ticket").map(|(_, value)| value);
-        self.person_by(access, head.fields_and_cookies(), ticket, unix_s, checks).map(Some)
+    /// `unauthorized` or `forbidden`, with what to tell.
+    pub fn may_anything(person: &Person) -> Result<(), Refusal> {
+        match person.identity() {
+            _ if person.may_anything() => Ok(()),
+            Some(_) => Err((ErrorCode::Forbidden, "no rule of the access file allows this token anything".into())),
+            None => Err((ErrorCode::Unauthorized, NEEDS_TOKEN.into())),
+        }
     }
 
-    /// Who shows what with a request: a token on purpose, a ticket, or a cookie; the first of these that is there counts.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub fn person_by<'h>(
-        &self,
-        access: &LiveAccess,
-        fields: impl Iterator<Item = (&'h str, &'h str)> + Clone,
-        ticket: impl FnOnce() -> Option<Cow<'h, str>>,
-        unix_s: u64,
-        checks: &mut usize,
-    ) -> Result<Arc<Person>, TokenError> {
-        if let Some(token) = sent_token(fields.clone()) {
+    /// Who shows what with a request, where an access file tells who may do what: a token on purpose, a ticket, or a cookie;
+    /// the first of these that is there counts, and what is wrong with it is never overlooked. Adds to `checks` how many
+    /// signatures had to be checked for that.
+    pub fn shown(&self, head: &RequestHead<'_, '_>, unix_s: u64, checks: &mut usize) -> Option<Shown> {
+        let access = self.access.as_ref()?;
+        let ticket = || split_target(head.target).1.find(|(name, _)| name == "ticket").map(|(_, value)| value);
+        let fields = head.fields_and_cookies();
+        Some(if let Some(token) = sent_token(fields.clone()) {
             access.check(token, unix_s, checks)
         } else if let Some(ticket) = ticket() {
             access.person_by_ticket(&ticket, unix_s, checks)
@@ -195,21 +189,7 @@ impl Gate {
             access.check(token, unix_s, checks)
         } else {
             Ok(access.rules().anonymous())
-        }
-    }
-
-    /// Whether there is anything that somebody may do.
-    ///
-    /// # Errors
-    /// `unauthorized` or `forbidden`, with what to tell.
-    pub fn may_anything(person: Option<&Person>) -> Result<(), Refusal> {
-        match person {
-            Some(person) if !person.may_anything() => Err(match person.identity() {
-                Some(_) => (ErrorCode::Forbidden, "no rule of the access file allows this token anything".into()),
-                None => (ErrorCode::Unauthorized, NEEDS_TOKEN.into()),
-            }),
-            _ => Ok(()),
-        }
+        })
     }
 
     /// The token that a request shows, as whoever wants a ticket for it does.
@@ -277,7 +257,7 @@ impl Gate {
         let is_own = identity.origin == RequestOrigin::Own;
         let text = if !is_own && self.same_origin.iter().any(|prefix| channel.starts_with(&**prefix)) {
             format!("{channel} is for pages of this server: {}", self.site.refusal(identity.origin))
-        } else if person.is_some_and(|person| !may_receive(person, channel)) {
+        } else if person.is_some_and(|person| !may_receive(person, channel, Right::Subscribe)) {
             no_rule(person, "subscribe to", channel)
         } else {
             return Ok(());
@@ -305,12 +285,20 @@ fn no_rule(person: Option<&Person>, what: &str, channel: &str) -> String {
     format!("no rule of the access file lets you {what} {channel}{without}")
 }
 
-/// Whether somebody may subscribe to a channel; to one of presence by the right to learn who is there.
-fn may_receive(person: &Person, channel: &str) -> bool {
-    match channel.strip_prefix(PRESENCE) {
-        Some(other) => person.may(Right::Presence, other),
-        None => person.may(Right::Subscribe, channel),
+/// Whether somebody may receive what a channel tells, or read its history. What one of presence tells is who comes to
+/// another and goes, so that takes the right to learn it.
+pub fn may_receive(person: &Person, channel: &str, right: Right) -> bool {
+    match (channel.strip_prefix(PRESENCE), right) {
+        (Some(other), Right::Subscribe) => person.may(Right::Presence, other),
+        (Some(other), _) => person.may(Right::Presence, other) && person.may(right, channel),
+        (None, _) => person.may(right, channel),
     }
+}
+
+/// Whether a request with these fields shows the pass. A cookie counts for nothing: browsers send it to every port of the
+/// host, whoever listens there.
+pub fn shows<'h>(pass: &Pass, fields: impl Iterator<Item = (&'h str, &'h str)> + Clone) -> bool {
+    sent_token(fields).is_some_and(|text| pass.is(text))
 }
 
 /// The token that a client sends with a request on purpose: as bearer, or as a subprotocol.
@@ -337,4 +325,33 @@ pub fn refusal_of_token(error: TokenError) -> Refusal {
         _ => ErrorCode::Unauthorized,
     };
     (code, error.to_string().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_is_shown_on_purpose_alone() {
+        let pass = Pass::new("0123abc".to_owned());
+        let shown = |fields: &[(&str, &str)]| shows(&pass, fields.iter().copied());
+        assert!(shown(&[("authorization", "bearer 0123abc")]) && shown(&[("Authorization", "Bearer  0123abc ")]));
+        assert!(shown(&[("Sec-WebSocket-Protocol", "pushlab, pushlab.token.0123abc")]));
+        for bad in [
+            &[][..],
+            &[("host", "127.0.0.1:8080"), ("cookie", "pushlab-pass-8080=0123abc")],
+            &[("cookie", "__Host-pushlab-pass-8080=0123abc")],
+            &[("x-authorization", "Bearer 0123abc")],
+            &[("authorization", "Bearer 0123ab")],
+            &[("authorization", "Bearer 0123abcd")],
+            &[("authorization", "Bearer ")],
+            &[("authorization", "0123abc")],
+            &[("authorization", "Basic 0123abc")],
+            &[("authorization", "Bearer 0123abc, Bearer x")],
+            &[("sec-websocket-protocol", "pushlab, pushlab.token.0123abd")],
+            &[("sec-websocket-protocol", "0123abc")],
+        ] {
+            assert!(!shown(bad), "{bad:?}");
+        }
+    }
 }

@@ -121,6 +121,7 @@ mod tests {
             body: out[size..].to_vec(),
             peer: Ipv4Addr::LOCALHOST.into(),
             is_tls: false,
+            person: None,
         };
         let answer = Auction::open("sqlite::memory:").unwrap().answer(&request).unwrap();
         assert_eq!(answer.status, 401, "{}", String::from_utf8_lossy(answer.body.as_bytes()));

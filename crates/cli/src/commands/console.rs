@@ -4,9 +4,9 @@ use super::pages::{self, DemoArgs, SiteArgs, TlsArgs};
 use super::results::StoreArgs;
 use anyhow::Context as _;
 use clap::Args;
-use pushlab_application::guarded::{Guarded, PARAMETER};
+use pushlab_application::guarded::Guarded;
 use pushlab_application::secret::Secret;
-use pushlab_console::{Console, Starting};
+use pushlab_console::{Console, Files, Starting};
 use pushlab_lab::{on_load_cores, this_program};
 use pushlab_server::{Config, Origin, Pass, Server};
 use pushlab_wire::codes::ExitCode;
@@ -78,17 +78,19 @@ pub fn run(args: &ConsoleArgs) -> anyhow::Result<ExitCode> {
     })?);
     let mut config = Config::new(args.listen);
     config.tls = args.tls.files();
+    let files = Arc::new(Files::new(site.origins.clone()));
     config.site = site;
     config.trusted_proxies = args.site.proxies();
     pages::give(&mut config, Arc::clone(&console), Some(&args.demos))?;
-    config.application = config.application.map(|pages| Arc::new(Guarded::new(pages, pass.clone())) as Arc<_>);
+    config.application = config.application.map(|pages| Arc::new(Guarded::new(files, pages, pass.clone())) as Arc<_>);
     config.pass = Some(pass);
     let server = on_load_cores(|| Server::start(config))?;
     let address = server.address();
     if args.json {
         println!("{}", serde_json::json!({ "listening": address.to_string(), "token": secret }));
     } else {
-        println!("console at {}://{address}/?{PARAMETER}={secret} (Ctrl-C stops)", args.tls.scheme());
+        // Browsers send no server what follows the #.
+        println!("console at {}://{address}/#token={secret} (Ctrl-C stops)", args.tls.scheme());
     }
     args.tls.attend(&server, None);
     console.interrupt();

@@ -306,7 +306,8 @@ impl Watchers {
         };
         let mut live = Live::new(name);
         if let Some(address) = args.metrics {
-            say(format!("metrics at http://{}/metrics", live.serve_metrics(address)?));
+            let address = live.serve_metrics(address, args.site.site(address.ip().is_loopback()))?;
+            say(format!("metrics at http://{address}/metrics"));
         }
         if has_lines {
             signals::interrupt_at_end_of_input();

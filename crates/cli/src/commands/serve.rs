@@ -72,9 +72,12 @@ pub struct ServeArgs {
     /// For measuring: write calls for one event or reply to a poll; with 2 the transport's framing is written separately.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=2))]
     writes_per_event: u8,
-    /// Serve the transports alone: no console, no demos.
+    /// Serve the transports alone: no console, no demos. So it is with --access.
     #[arg(long, env = NO_PAGES)]
     no_pages: bool,
+    /// Serve console and demos beside --access too: to everybody, whatever its rules are.
+    #[arg(long, conflicts_with = "no_pages", requires = "access")]
+    pages: bool,
     /// The results database that the console shows to everybody who reaches the server; none by default.
     #[arg(long, value_name = "FILE", env = "PUSHLAB_STORE")]
     store: Option<PathBuf>,
@@ -205,7 +208,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         );
     }
     config.trusted_proxies = args.site.proxies();
-    if !args.no_pages {
+    if !args.no_pages && (args.pages || access.is_none()) {
         let console = Console::new(pushlab_console::Config {
             store: args.store.clone(),
             hides_results: args.store.is_none(),

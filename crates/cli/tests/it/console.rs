@@ -253,17 +253,18 @@ fn without_the_token_a_console_tells_nothing_and_does_nothing() {
     for shown in [
         String::new(),
         format!("Authorization: Bearer {wrong}\r\n"),
-        format!("Cookie: pushlab-pass-{port}={wrong}\r\n"),
-        format!("Cookie: pushlab-pass-1={token}\r\n"),
+        // Browsers send cookies to every port of the host, so whoever listens there would have it.
+        format!("Cookie: pushlab-pass-{port}={token}\r\n"),
+        format!("Cookie: __Host-pushlab-pass-{port}={token}\r\n"),
     ] {
         for (method, target) in [
-            ("GET", "/"),
             ("GET", "/api/results"),
             ("GET", "/api/live"),
             ("GET", "/reports/1"),
+            ("POST", "/"),
             ("POST", "/api/campaigns"),
             ("DELETE", "/api/campaigns"),
-            ("GET", "/demos/chat"),
+            ("GET", "/api/demos/chat/rooms"),
             ("GET", "/poll?channel=console.live"),
             ("GET", "/sse?channel=a"),
             ("POST", "/publish?channel=a"),
@@ -275,16 +276,22 @@ fn without_the_token_a_console_tells_nothing_and_does_nothing() {
         }
         assert_eq!(console.ask_as(&shown, "GET", "/healthz", "", "").0, 200);
     }
-    let (status, head, _) = console.ask_as("", "GET", &format!("/live?token={token}"), "Accept: text/html\r\n", "");
-    assert!(status == 303 && head.contains("Location: /live\r\n"), "{head}");
-    let cookie = head.lines().find_map(|line| line.strip_prefix("Set-Cookie: ")).unwrap();
-    assert!(cookie.contains("HttpOnly; SameSite=Strict"), "{cookie}");
-    let cookie = format!("Cookie: {}\r\n", cookie.split(';').next().unwrap());
-    for target in ["/live", "/api/results", "/poll?channel=console.live", "/metrics"] {
-        assert_eq!(console.ask_as(&cookie, "GET", target, "", "").0, 200, "{target}");
+    // The pages' files are the same for everybody; a link has no way to send a token.
+    for target in ["/", "/demos/chat", "/reports/1", "/assets/console.js"] {
+        let (status, head, body) =
+            console.ask_as("", "GET", &format!("{target}?token={token}"), "Accept: text/html\r\n", "");
+        assert_eq!(
+            (status, head.contains("Set-Cookie"), body.contains(&token)),
+            (200, false, false),
+            "{target}: {head}"
+        );
     }
-    let (status, _, page) = console.ask_as("", "GET", "/", "Accept: text/html\r\n", "");
-    assert!(status == 401 && page.contains("?token="), "{page}");
+    let subprotocol = format!("Sec-WebSocket-Protocol: pushlab, pushlab.token.{token}\r\n");
+    for shown in [format!("Authorization: Bearer {token}\r\n"), subprotocol] {
+        for target in ["/live", "/api/results", "/poll?channel=console.live", "/metrics"] {
+            assert_eq!(console.ask_as(&shown, "GET", target, "", "").0, 200, "{target}");
+        }
+    }
     let kept = Served::console(&place, &["--token", &token]);
     assert_eq!(kept.token.as_ref(), Some(&token));
     let (code, error) = place.fails(&["console", "--token", "letmein"]);
@@ -370,4 +377,23 @@ fn a_server_shows_results_and_changes_nothing() {
     assert!(!place.store_path().exists(), "whoever only reads makes no store");
     let bare = Served::begin(&place, &["serve", "--no-pages"]);
     assert_eq!((bare.ask("GET", "/", "", "").0, bare.ask("GET", "/healthz", "", "").0), (404, 200));
+}
+
+/// They know nothing of an access file's rules: whoever reached them could read, start work and publish past them.
+#[test]
+fn beside_an_access_file_pages_are_off_unless_asked_for() {
+    let place = Place::new("serve-access-pages");
+    std::fs::write(place.path("key"), "the-key-of-the-back-end-0123456789").unwrap();
+    std::fs::write(place.path("access.toml"), "[back_end]\nkey_file = \"key\"\n").unwrap();
+    let check = json!({ "toml": "name = \"a\"" }).to_string();
+    for (options, status) in [(&[][..], 404), (&["--pages"], 200)] {
+        let server = Served::begin(&place, &[&["serve", "--access", "access.toml"], options].concat());
+        for (method, target) in [("GET", "/"), ("GET", "/api/demos/auction/items"), ("POST", "/api/experiments/check")]
+        {
+            let body = if method == "POST" { &*check } else { "" };
+            let (found, answer) = server.ask(method, target, "Content-Type: application/json\r\n", body);
+            assert_eq!(found, status, "{options:?} {target}: {answer}");
+        }
+        assert_eq!(server.ask("GET", "/api/history?channel=a", "", "").0, 401, "the back end's interface stays");
+    }
 }

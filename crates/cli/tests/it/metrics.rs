@@ -64,6 +64,16 @@ impl Watched {
         Some(parse(body))
     }
 
+    /// The status and the body of an answer to who sends these fields.
+    fn ask(&self, fields: &str) -> (String, String) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.write_all(format!("GET /metrics HTTP/1.1\r\n{fields}Connection: close\r\n\r\n").as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().to_owned(), body.to_owned())
+    }
+
     /// Scrapes until a page is as wanted.
     pub fn scrape_until(&self, what: &str, is_wanted: impl Fn(&Families) -> bool) -> Families {
         wait_for(what, || Some(self.scrape().expect("the campaign goes on")).filter(&is_wanted))
@@ -165,4 +175,26 @@ fn row(name: &str, family: &Family) -> String {
     let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
     let unit = ["seconds", "bytes"].into_iter().find(|unit| name.contains(&format!("_{unit}"))).unwrap_or("number");
     format!("| `{name}{labels}` | {} | {unit} | {} |", family.kind, family.help)
+}
+
+/// A page of another site may let its own name lead here (DNS rebinding), or ask from where it is.
+#[test]
+fn figures_are_told_to_no_other_site() {
+    let place = Place::new("metrics-sites");
+    for watched in [Watched::campaign(&place, 60_000), Watched::server(&place)] {
+        for own in ["Host: localhost\r\n".to_owned(), format!("Host: {}\r\n", watched.address)] {
+            assert_eq!(watched.ask(&own).0, "200", "{own}");
+        }
+        for foreign in [
+            "",
+            "Host: evil.example\r\n",
+            "Host: localhost.evil.example\r\n",
+            "Host: localhost\r\nHost: evil.example\r\n",
+            "Host: localhost\r\nOrigin: https://evil.example\r\n",
+            "Host: localhost\r\nSec-Fetch-Site: cross-site\r\n",
+        ] {
+            let (status, body) = watched.ask(foreign);
+            assert!(matches!(&*status, "400" | "403") && !body.contains("pushlab_"), "{foreign:?}: {status} {body}");
+        }
+    }
 }

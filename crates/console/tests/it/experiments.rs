@@ -78,6 +78,26 @@ fn an_experiment_that_is_too_large_is_refused_before_it_is_expanded() {
         let found = problems(&answer);
         assert!(found.len() == 1 && found[0].contains("at most 1000") && found[0].contains("pushlab run"), "{found:?}");
     }
+    // Lists of which a variant leaves out all but one point, many times over: what is left out is never walked through.
+    let variant = |at: usize| {
+        format!(
+            "{{ name = \"v{at}\", transports = [\"sse\"], clients = [{at}], deliveries_per_s = [400], payload_bytes = [1] }}"
+        )
+    };
+    let sizes = format!("deliveries_per_s = [{0}]\npayload_bytes = [{0}]", numbers(2500));
+    for (clients, variants) in [(2500, 1), (2500, 250)] {
+        let variants: Vec<String> = (1..=variants).map(variant).collect();
+        let line = format!("repeats = 1\n{sizes}\nvariants = [{}]", variants.join(","));
+        let answer = place.post("/api/experiments/check", &json!({ "toml": with(&numbers(clients), &line) })).json();
+        assert_eq!((problems(&answer), &answer["runs"]), (vec![], &json!(variants.len())));
+    }
+    // Much text, and many points that share it.
+    for key in ["columns = [\"cpu\"", "server_options = [\"a\"", "charts = [\"cpu\""] {
+        let (list, value) = key.split_once('[').unwrap();
+        let line = format!("repeats = 1\n{list}[{}]", [value].repeat(6000).join(","));
+        let answer = place.post("/api/experiments/check", &json!({ "toml": with(&numbers(500), &line) })).json();
+        assert_eq!(answer["runs"], 1000, "{answer}");
+    }
     // Nesting without end.
     let deep = |open: &str, close: &str| format!("a = {}{}", open.repeat(15_000), close.repeat(15_000));
     for toml in [

@@ -34,7 +34,7 @@ use announcer::{Announcer, LOOK_INTERVAL};
 use house::House;
 use model::{Account, HouseError};
 use passwords::Passwords;
-use pushlab_application::requests::{Answer, Refusal, body, cookie, json, respond};
+use pushlab_application::requests::{Answer, Refusal, body, json, respond};
 use pushlab_application::routes::{Route, Routes};
 use pushlab_application::secret::Secret;
 use pushlab_application::{Application, Publisher, Request, Response};
@@ -47,7 +47,7 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 use values::{AccountName, Cents, Offer, Password};
 
-/// All requests are below it, and the cookie goes nowhere else.
+/// All requests are below it.
 pub const PATH: &str = "/api/demos/auction";
 
 const TABLE: &[Route<Auction>] = &[
@@ -65,10 +65,8 @@ const TABLE: &[Route<Auction>] = &[
 
 static ROUTES: LazyLock<Routes<Auction>> = LazyLock::new(|| Routes::new(TABLE));
 
-/// The cookie that holds a session's token.
-const COOKIE: &str = "auction";
-/// The same over TLS: its prefix keeps other hosts of the domain, and plain HTTP, from setting it.
-const SECURE_COOKIE: &str = "__Host-auction";
+/// The field with a session's token. Browsers would send a cookie to every port of the host, whoever listens there.
+pub const SESSION_FIELD: &str = "Auction-Session";
 
 /// Items that one account offers or removes, and bids that it makes, at once: 100, and then one every
 /// [`CHANGE_INTERVAL`]. Each is a commit, and a message to all.
@@ -166,7 +164,7 @@ impl Auction {
         let hash = self.passwords.hash(&password)?;
         let token = token()?;
         let registered = self.house.register(&name, &hash, &hashed(&token));
-        Ok(logged_in(request, &registered.map_err(|error| self.refusal(error))?, &token))
+        Ok(logged_in(&registered.map_err(|error| self.refusal(error))?, &token))
     }
 
     fn log_in(&self, request: &Request) -> Answer {
@@ -184,16 +182,16 @@ impl Auction {
         self.passwords.succeeded(peer, &name);
         let token = token()?;
         self.house.begin_session(&account, &hashed(&token)).map_err(|error| self.refusal(error))?;
-        Ok(logged_in(request, &account, &token))
+        Ok(logged_in(&account, &token))
     }
 
     fn log_out(&self, request: &Request) -> Answer {
         let is_in = self.session(request)?.is_some();
-        // A change of the house, so not for whoever sends any cookie.
+        // A change of the house, so not for whoever sends any token.
         if let Some(token) = session(request).filter(|_| is_in) {
             self.house.end_session(&hashed(token)).map_err(|error| self.refusal(error))?;
         }
-        Ok(json(&value!({ "name": null })).with("Set-Cookie", set_cookie(request, "", 0)))
+        Ok(json(&value!({ "name": null })))
     }
 
     fn own_bids(&self, request: &Request) -> Answer {
@@ -242,7 +240,7 @@ impl Auction {
         Ok(json(&value!({ "item": item })))
     }
 
-    /// Whose session the request's cookie holds.
+    /// Whose session the request is of.
     fn session(&self, request: &Request) -> Result<Option<Account>, Refusal> {
         let Some(token) = session(request) else { return Ok(None) };
         self.house.session(&hashed(token)).map_err(|failure| self.refusal(failure.into()))
@@ -348,20 +346,13 @@ fn hashed(token: &str) -> String {
     Sha256::digest(token).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn logged_in(request: &Request, account: &Account, token: &str) -> Response {
-    json(&value!({ "name": account.name })).with("Set-Cookie", set_cookie(request, token, SESSION_MS / 1000))
+fn logged_in(account: &Account, token: &str) -> Response {
+    json(&value!({ "name": account.name, "session": token }))
 }
 
-fn set_cookie(request: &Request, token: &str, seconds: i64) -> String {
-    // What has the prefix must be for the whole host.
-    let (name, path, secure) = if request.is_tls { (SECURE_COOKIE, "/", "; Secure") } else { (COOKIE, PATH, "") };
-    format!("{name}={token}; Path={path}; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}")
-}
-
-/// The token of whoever is logged in. Behind a proxy that ends TLS not every request says that it came by it, so the
-/// secure cookie counts always, the other only where it could not have been secure.
+/// The token of whoever is logged in.
 fn session(request: &Request) -> Option<&str> {
-    cookie(request, SECURE_COOKIE).or_else(|| cookie(request, COOKIE).filter(|_| !request.is_tls))
+    request.fields.iter().find(|(name, _)| name.eq_ignore_ascii_case(SESSION_FIELD)).map(|(_, token)| token.as_str())
 }
 
 #[cfg(test)]
@@ -378,6 +369,7 @@ mod tests {
             body: value!({ "name": name, "password": "correct horse" }).to_string().into_bytes(),
             peer: address.into(),
             is_tls: false,
+            person: None,
         };
         assert!(auction.may_wait(&request), "its database may hang");
         let response = auction.answer(&request).expect("its own path");
@@ -411,40 +403,6 @@ mod tests {
         while auction.passwords.allow_log_in(peer, &ada).is_ok() {}
         assert_eq!(post(&auction, "log-in", [192, 0, 2, 66], "ada").0, 429);
         assert_eq!(post(&auction, "log-in", [192, 0, 2, 1], "ada").0, 200);
-    }
-
-    /// Another host of the domain, or plain HTTP, could set a cookie of the plain name.
-    #[test]
-    fn over_tls_the_cookie_is_of_this_host_alone() {
-        let auction = Auction::open("sqlite::memory:").expect("in memory");
-        let ask = |method: &str, path: &str, is_tls: bool, cookie: &str| {
-            let fields = [("content-type", "application/json"), ("cookie", cookie)];
-            let request = Request {
-                method: method.to_owned(),
-                path: format!("{PATH}/{path}"),
-                query: Vec::new(),
-                fields: fields.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
-                body: value!({ "name": "ada", "password": "correct horse" }).to_string().into_bytes(),
-                peer: [192, 0, 2, 1].into(),
-                is_tls,
-            };
-            auction.answer(&request).expect("its own path")
-        };
-        let registered = ask("POST", "register", true, "");
-        let set = registered.fields.iter().find(|(name, _)| name == "Set-Cookie").expect("a cookie").1.to_string();
-        let parts: Vec<&str> = set.split("; ").collect();
-        assert!(
-            parts[0].starts_with("__Host-auction=") && parts.contains(&"Path=/") && parts.contains(&"Secure"),
-            "{set}"
-        );
-        let name = |is_tls: bool, cookie: &str| {
-            let body: Value = serde_json::from_slice(ask("GET", "me", is_tls, cookie).body.as_bytes()).expect("JSON");
-            body["name"].clone()
-        };
-        // A proxy ends TLS, and this request does not say so.
-        assert_eq!([name(true, parts[0]), name(false, parts[0])], ["ada", "ada"]);
-        let plain = parts[0].trim_start_matches("__Host-");
-        assert_eq!((name(true, plain), name(false, plain)), (Value::Null, value!("ada")));
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! The auction house over HTTP: what it does for those who mean well, and what it refuses to the others. What depends
 //! on the database is in `databases`.
 
-use super::bidders::{START_MS, World, cookie};
+use super::bidders::{START_MS, World};
 use pushlab_demos::auction::{
-    MAX_AMOUNT_CENTS, MAX_FAILURES, MAX_ITEM_NAME_CHARS, MAX_ITEMS_OF_ACCOUNT, MAX_SESSIONS, PATH, SESSION_MS,
+    MAX_AMOUNT_CENTS, MAX_FAILURES, MAX_ITEM_NAME_CHARS, MAX_ITEMS_OF_ACCOUNT, MAX_SESSIONS, PATH, SESSION_FIELD,
+    SESSION_MS,
 };
 use serde_json::{Value, json};
 
@@ -26,14 +27,15 @@ fn people_register_log_in_and_log_out() {
 
     let again = world.ask(None, "POST", "log-in", &credentials("aDa", "correct horse"));
     assert_eq!((again.status, again.text("name")), (200, "Ada".to_owned()));
-    let set = again.head.lines().find(|line| line.starts_with("Set-Cookie: ")).unwrap();
-    for part in ["HttpOnly", "SameSite=Strict", &format!("Path={PATH}"), &format!("Max-Age={}", SESSION_MS / 1000)] {
-        assert!(set.split("; ").any(|found| found == part), "{part} in {set}");
+    assert_ne!(again.text("session"), ada.session, "each session has a token of its own");
+    for cookie in [format!("auction={}", ada.session), format!("__Host-auction={}", ada.session)] {
+        let me = world.site.ask("GET", &format!("{PATH}/me"), &[("Cookie", &cookie)], b"");
+        assert_eq!(me.body, json!({ "name": null }), "a cookie goes to every port of the host");
     }
-    assert_ne!(cookie(&again).unwrap(), ada.cookie, "each session has a token of its own");
+    assert!(!again.head.contains("Set-Cookie"), "{}", again.head);
 
     let out = world.ask(Some(&ada), "POST", "log-out", &json!({}));
-    assert_eq!((out.status, cookie(&out).unwrap().as_str()), (200, "auction="));
+    assert_eq!((out.status, out.body), (200, json!({ "name": null })));
     assert_eq!(world.ask(Some(&ada), "GET", "me", &json!(null)).body, json!({ "name": null }), "it has ended");
 }
 
@@ -46,7 +48,7 @@ fn a_session_ends_with_its_time_and_the_oldest_makes_room() {
     for _ in 0..MAX_SESSIONS {
         assert!(is_in(&first));
         world.pass(1000);
-        ada.cookie = cookie(&world.ask(None, "POST", "log-in", &credentials("ada", "correct horse"))).unwrap();
+        ada.session = world.ask(None, "POST", "log-in", &credentials("ada", "correct horse")).text("session");
     }
     assert!(!is_in(&first) && is_in(&ada));
     world.pass(SESSION_MS - 1);
@@ -74,7 +76,7 @@ fn what_needs_somebody_refuses_forged_sessions() {
     let world = world();
     let ada = world.register("ada");
     let item = world.offer(&ada, "a chair", 100);
-    let (name, token) = ada.cookie.split_once('=').unwrap();
+    let token = &*ada.session;
     let other = if token.starts_with('0') { "1" } else { "0" };
     let mut forged = ada.clone();
     for token in [
@@ -90,10 +92,10 @@ fn what_needs_somebody_refuses_forged_sessions() {
         &token[..63],
         &token.to_uppercase(),
     ] {
-        if token == &ada.cookie[name.len() + 1..] {
+        if token == ada.session {
             continue;
         }
-        forged.cookie = format!("{name}={token}");
+        forged.session = token.to_owned();
         for (method, path, body) in [
             ("POST", "items".to_owned(), world.new_item("a", 1)),
             ("DELETE", format!("items/{item}"), json!(null)),
@@ -132,14 +134,13 @@ fn pages_of_other_sites_change_nothing() {
                 ("Content-Type", "application/json"),
                 ("Origin", origin),
                 ("Sec-Fetch-Site", site),
-                ("Cookie", &ada.cookie),
+                (SESSION_FIELD, &ada.session),
             ];
             let answer = world.site.ask(method, &format!("{PATH}/{path}"), &fields, body.as_bytes());
             assert_eq!(answer.code(), (403, "forbidden"), "{origin} {site} {method} {path}");
-            assert!(cookie(&answer).is_none());
         }
     }
-    let form = [("Content-Type", "application/x-www-form-urlencoded"), ("Cookie", &*ada.cookie)];
+    let form = [("Content-Type", "application/x-www-form-urlencoded"), (SESSION_FIELD, &*ada.session)];
     let path = format!("{PATH}/items/{item}/bids");
     assert_eq!(world.site.ask("POST", &path, &form, b"amount_cents=100").code(), (400, "bad-request"));
     assert_eq!(world.history(item), Vec::<i64>::new());
@@ -151,7 +152,7 @@ fn amounts_are_whole_cents_within_bounds() {
     let world = world();
     let ada = world.register("ada");
     let item = world.offer(&ada, "a chair", 100);
-    let fields = [("Content-Type", "application/json"), ("Cookie", &*ada.cookie)];
+    let fields = [("Content-Type", "application/json"), (SESSION_FIELD, &*ada.session)];
     for amount in [
         "-1",
         "0",
@@ -187,7 +188,7 @@ fn amounts_are_whole_cents_within_bounds() {
 fn bodies_of_another_shape_or_size_are_refused() {
     let world = world();
     let ada = world.register("ada");
-    let fields = [("Content-Type", "application/json"), ("Cookie", &*ada.cookie)];
+    let fields = [("Content-Type", "application/json"), (SESSION_FIELD, &*ada.session)];
     let post = |path: &str, body: &[u8]| world.site.ask("POST", &format!("{PATH}/{path}"), &fields, body);
     let deep = "[".repeat(10_000);
     for body in ["", "null", "[]", "{}", "\0", "{\"name\":\"a\"", "{\"__proto__\":{}}", deep.as_str()] {
@@ -243,7 +244,7 @@ fn one_account_bids_at_a_pace() {
     assert_eq!(world.bid(&bob, item, 10_000).status, 200, "others bid");
 }
 
-/// Logging out is a change of the house, which nobody causes with a cookie that is none.
+/// Logging out is a change of the house, which nobody causes with a session that is none.
 #[test]
 fn whoever_is_not_logged_in_changes_nothing_by_logging_out() {
     let world = world();
@@ -251,7 +252,7 @@ fn whoever_is_not_logged_in_changes_nothing_by_logging_out() {
     let version = || world.site.get(&format!("{PATH}/items")).body["version"].as_i64().unwrap();
     let before = version();
     let mut forged = ada.clone();
-    forged.cookie = format!("auction={}", "0".repeat(64));
+    forged.session = "0".repeat(64);
     for who in [None, Some(&forged)] {
         assert_eq!(world.ask(who, "POST", "log-out", &json!({})).status, 200);
     }

@@ -4,7 +4,7 @@ use super::Empty;
 use super::harness::{Answer, Site};
 use pushlab_application::{Application, Request};
 use pushlab_demos::Demos;
-use pushlab_demos::auction::{Auction, PATH};
+use pushlab_demos::auction::{Auction, PATH, SESSION_FIELD};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -22,7 +22,8 @@ pub struct World {
 /// Somebody with an account.
 #[derive(Clone)]
 pub struct Person {
-    pub cookie: String,
+    /// The token of a session.
+    pub session: String,
 }
 
 impl World {
@@ -50,12 +51,12 @@ impl World {
     /// A request over the network, as a page of the server sends it.
     pub fn ask(&self, who: Option<&Person>, method: &str, path: &str, body: &Value) -> Answer {
         let origin = format!("http://{}", self.site.host());
-        let cookie = who.map_or_else(String::new, |person| person.cookie.clone());
+        let session = who.map_or_else(String::new, |person| person.session.clone());
         let fields = [
             ("Content-Type", "application/json"),
             ("Origin", &*origin),
             ("Sec-Fetch-Site", "same-origin"),
-            ("Cookie", &*cookie),
+            (SESSION_FIELD, &*session),
         ];
         self.site.ask(method, &format!("{PATH}/{path}"), &fields, body.to_string().as_bytes())
     }
@@ -63,7 +64,7 @@ impl World {
     pub fn register(&self, name: &str) -> Person {
         let answer = self.ask(None, "POST", "register", &json!({ "name": name, "password": "correct horse" }));
         assert_eq!((answer.status, answer.text("name")), (200, name.to_owned()), "{answer:?}");
-        Person { cookie: cookie(&answer).expect("a session") }
+        Person { session: answer.text("session") }
     }
 
     /// An item whose auction lasts an hour, and its number.
@@ -85,7 +86,7 @@ impl World {
 
     /// The same without the network in between.
     pub fn bid_directly(&self, who: &Person, item: i64, amount_cents: i64) -> (u16, Value) {
-        let fields = [("content-type", "application/json"), ("cookie", &*who.cookie)];
+        let fields = [("content-type", "application/json"), (SESSION_FIELD, &*who.session)];
         let request = Request {
             method: "POST".to_owned(),
             path: format!("{PATH}/items/{item}/bids"),
@@ -94,6 +95,7 @@ impl World {
             body: json!({ "amount_cents": amount_cents }).to_string().into_bytes(),
             peer: [127, 0, 0, 1].into(),
             is_tls: false,
+            person: None,
         };
         let response = self.auction.answer(&request).unwrap();
         (response.status, serde_json::from_slice(response.body.as_bytes()).unwrap())
@@ -129,10 +131,4 @@ impl World {
 pub fn amounts(told: &[Value], item: i64) -> Vec<i64> {
     let bids = told.iter().filter(|m| m["kind"] == "bid" && m["item"]["id"] == item);
     bids.map(|m| m["item"]["leading"]["amount_cents"].as_i64().unwrap()).collect()
-}
-
-/// The cookie that an answer sets, as it is sent back.
-pub fn cookie(answer: &Answer) -> Option<String> {
-    let line = answer.head.lines().find_map(|line| line.strip_prefix("Set-Cookie: "))?;
-    Some(line.split(';').next()?.to_owned())
 }

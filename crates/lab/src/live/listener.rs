@@ -5,8 +5,9 @@ use super::figures::{Shared, lock};
 use crate::pinning::beside;
 use pushlab_os::affinity::pin_to;
 use pushlab_os::socket::shut_down;
+use pushlab_session::site::{RequestOrigin, Site};
 use pushlab_wire::exposition::CONTENT_TYPE;
-use pushlab_wire::http::{Headers, parse_request, split_target};
+use pushlab_wire::http::{Headers, RequestHead, parse_request, split_target};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -31,7 +32,7 @@ pub struct Listener {
 
 impl Listener {
     /// Listens, from now on.
-    pub fn listen(address: SocketAddr, figures: Shared) -> Result<Self, LiveError> {
+    pub fn listen(address: SocketAddr, site: Site, figures: Shared) -> Result<Self, LiveError> {
         let listen_error = |source| LiveError::Listen { address, source };
         let listener = Arc::new(TcpListener::bind(address).map_err(listen_error)?);
         let address = listener.local_addr().map_err(listen_error)?;
@@ -42,7 +43,7 @@ impl Listener {
             move || {
                 // Where that is not allowed, the warning about shared cores says so.
                 let _ = pin_to(&cores);
-                serve(&listener, &figures, &is_ending);
+                serve(&listener, &site, &figures, &is_ending);
             }
         };
         let thread = std::thread::Builder::new().name("pushlab-metrics".into()).spawn(work);
@@ -68,7 +69,7 @@ impl Drop for Listener {
     }
 }
 
-fn serve(listener: &TcpListener, figures: &Shared, is_ending: &AtomicBool) {
+fn serve(listener: &TcpListener, site: &Site, figures: &Shared, is_ending: &AtomicBool) {
     loop {
         let accepted = listener.accept();
         if is_ending.load(Ordering::Acquire) {
@@ -76,20 +77,20 @@ fn serve(listener: &TcpListener, figures: &Shared, is_ending: &AtomicBool) {
         }
         if let Ok((stream, _)) = accepted {
             // Whoever went away, or was too slow, hears nothing.
-            let _ = answer(stream, figures);
+            let _ = answer(stream, site, figures);
         }
         std::thread::park_timeout(REST);
     }
 }
 
-fn answer(mut stream: TcpStream, figures: &Shared) -> io::Result<()> {
+fn answer(mut stream: TcpStream, site: &Site, figures: &Shared) -> io::Result<()> {
     let deadline = Instant::now() + MAX_REQUEST_TIME;
     let mut buffer = [0; MAX_HEAD_BYTES];
     let mut filled = 0;
     let answer = loop {
         let mut headers = Headers::default();
         match parse_request(&buffer[..filled], &mut headers) {
-            Ok(Some((head, _))) => break reply(head.method, split_target(head.target).0, figures),
+            Ok(Some((head, _))) => break reply(&head, site, figures),
             Ok(None) if filled == MAX_HEAD_BYTES => {
                 break error("431 Request Header Fields Too Large", "", "a request's head has at most 8192 bytes");
             }
@@ -112,8 +113,13 @@ fn time_left(deadline: Instant) -> io::Result<Duration> {
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
-fn reply(method: &str, path: &str, figures: &Shared) -> Vec<u8> {
-    match (path, method) {
+fn reply(head: &RequestHead<'_, '_>, site: &Site, figures: &Shared) -> Vec<u8> {
+    let origin = site.request_origin(head.fields());
+    if origin != RequestOrigin::Own {
+        return error("403 Forbidden", "", &site.refusal(origin));
+    }
+    let method = head.method;
+    match (split_target(head.target).0, method) {
         ("/metrics", "GET" | "HEAD") => {
             let page = lock(figures).page();
             encode("200 OK", "", CONTENT_TYPE, &page, method == "HEAD")
@@ -146,7 +152,8 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(20);
 
     fn listen(address: &str) -> Result<Listener, LiveError> {
-        Listener::listen(address.parse().unwrap(), Shared::default())
+        let site = Site { is_loopback_only: true, ..Site::default() };
+        Listener::listen(address.parse().unwrap(), site, Shared::default())
     }
 
     fn live() -> Listener {
@@ -170,16 +177,19 @@ mod tests {
     #[test]
     fn only_metrics_are_served_and_only_read() {
         let live = live();
-        let page = ask(&live, "GET /metrics?x=y HTTP/1.1\r\nHost: h\r\n\r\n");
+        let page = ask(&live, "GET /metrics?x=y HTTP/1.1\r\nHost: localhost\r\n\r\n");
         let (head, body) = page.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.contains(CONTENT_TYPE), "{head}");
         assert!(head.ends_with(&format!("Content-Length: {}", body.len())), "{head}");
         assert!(body.contains("\npushlab_lab_runs_planned 0\n"), "{body}");
-        let only_head = ask(&live, "HEAD /metrics HTTP/1.0\r\n\r\n");
+        let only_head = ask(&live, "HEAD /metrics HTTP/1.0\r\nHost: 127.0.0.1:9\r\n\r\n");
         assert!(only_head.starts_with("HTTP/1.1 200 ") && only_head.ends_with("\r\n\r\n"), "{only_head}");
-        for (request, status) in
-            [("POST /metrics HTTP/1.1\r\n\r\n", "405"), ("GET / HTTP/1.1\r\n\r\n", "404"), ("nonsense\r\n\r\n", "400")]
-        {
+        for (request, status) in [
+            ("POST /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", "405"),
+            ("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "404"),
+            ("nonsense\r\n\r\n", "400"),
+            ("GET /metrics HTTP/1.1\r\n\r\n", "403"),
+        ] {
             assert!(ask(&live, request).starts_with(&format!("HTTP/1.1 {status} ")), "{request:?}");
         }
     }
@@ -187,7 +197,7 @@ mod tests {
     #[test]
     fn a_head_has_its_limit() {
         let live = live();
-        let start = "GET /metrics HTTP/1.1\r\nX: ";
+        let start = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: ";
         let fitting = format!("{start}{}\r\n\r\n", "y".repeat(MAX_HEAD_BYTES - start.len() - 4));
         assert!(ask(&live, &fitting).starts_with("HTTP/1.1 200 "));
         let endless = format!("{start}{}", "y".repeat(MAX_HEAD_BYTES - start.len()));
@@ -198,7 +208,7 @@ mod tests {
     fn who_says_nothing_does_not_keep_others_out() {
         let live = live();
         let silent: Vec<TcpStream> = (0..2).map(|_| connect(&live)).collect();
-        assert!(ask(&live, "GET /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200 "));
+        assert!(ask(&live, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").starts_with("HTTP/1.1 200 "));
         for mut stream in silent {
             assert_eq!(stream.read(&mut [0; 1]).unwrap(), 0, "it was closed without an answer");
         }

@@ -17,6 +17,7 @@ use crate::campaign::Observer;
 use figures::{Figures, Shared, lock};
 use listener::Listener;
 use pushlab_record::{PlannedRun, RunRecord};
+use pushlab_session::site::Site;
 use pushlab_watch::Usage;
 use pushlab_workload::messages::Progress;
 use pushlab_workload::plan::Phase;
@@ -38,13 +39,14 @@ impl Live {
         Self { figures: Arc::new(Mutex::new(Figures::of(name))), listener: None, tellers: Vec::new() }
     }
 
-    /// Shows them to Prometheus at `/metrics`, from now on; gives the address. Call before the campaign pins the calling
+    /// Shows them to Prometheus at `/metrics`, from now on; gives the address. Pages of other sites, and whoever calls it by
+    /// a name that `site` does not have, get nothing. Call before the campaign pins the calling
     /// thread: the cores of whoever shows are found from those of the caller.
     ///
     /// # Errors
     /// See [`LiveError`].
-    pub fn serve_metrics(&mut self, address: SocketAddr) -> Result<SocketAddr, LiveError> {
-        let listener = Listener::listen(address, self.figures.clone())?;
+    pub fn serve_metrics(&mut self, address: SocketAddr, site: Site) -> Result<SocketAddr, LiveError> {
+        let listener = Listener::listen(address, site, self.figures.clone())?;
         let address = listener.address();
         self.listener = Some(listener);
         Ok(address)

@@ -386,9 +386,9 @@ impl EventLoop {
             self.close(id);
             return None;
         };
-        let Question { method, path, query, fields, forwarded, body, is_tls } = question;
+        let Question { method, path, query, fields, forwarded, body, is_tls, person } = question;
         let peer = self.shared.rules.gate.trusted_proxies.client(peer.ip(), forwarded.iter().map(Vec::as_slice));
-        let request = Request { method, path, query, fields, body, peer, is_tls };
+        let request = Request { method, path, query, fields, body, peer, is_tls, person };
         let Some(call) = self.caller.as_ref().and_then(|caller| caller.ask(id, request)) else {
             let max = self.limits().max_waiting_requests;
             let text = format!("{max} requests wait for the application already; ask again in a moment");

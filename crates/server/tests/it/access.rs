@@ -348,6 +348,31 @@ fn who_is_there_is_told_to_those_who_may_know() {
     }
 }
 
+/// A channel of presence gives names away, whichever way its messages come: as they are told, again, or as history.
+#[test]
+fn what_gives_names_takes_the_right_to_them() {
+    let rules = "presence = [\"room:*\"]\n[[rule]]\nwho = \"identified\"\nchannels = [\"*\"]\n\
+                 may = [\"subscribe\", \"publish\", \"history\"]\n[[rule]]\nwho = \"identified\"\n\
+                 claims = { sub = \"ada\" }\nchannels = [\"room:*\"]\nmay = [\"presence\"]\n";
+    let (server, _) = start(rules);
+    for (request, fields) in [
+        ("GET /api/history?channel=presence:room:7", ""),
+        ("GET /api/presence?channel=room:7", ""),
+        ("GET /poll?channel=presence:room:7", ""),
+        ("GET /poll?channel=presence:room:7&newest=1", ""),
+        ("GET /poll?channel=room:7&channel=presence:room:7&after=", ""),
+        ("GET /sse?channel=presence:room:7", ""),
+        ("GET /stream?channel=presence:room:7", ""),
+        ("GET /ws?channel=presence:room:7", UPGRADE),
+    ] {
+        let status = |who: &str| ask(&server, request, &format!("{fields}{}", bearer(&token(who, 600))), "").status;
+        let allowed = if fields.is_empty() { 200 } else { 101 };
+        assert_eq!([status("bob"), status("ada")], [403, allowed], "{request}");
+    }
+    let secret = ask(&server, "GET /api/history?channel=hall", &bearer(&token("bob", 600)), "");
+    assert_eq!(secret.status, 200, "the history of other channels takes its own right: {}", secret.body);
+}
+
 /// New rules say of other channels who is there, and count whoever is connected.
 #[test]
 fn new_rules_tell_who_is_there_already() {

@@ -18,7 +18,7 @@ use std::time::Duration;
 pub(super) type RefusedChannel = (String, Refusal);
 
 /// What checking a signature counts as, in bytes to compress: some 30 to 100 µs.
-const SIGNATURE_WORK_BYTES: usize = 24 * 1024;
+pub(super) const SIGNATURE_WORK_BYTES: usize = 24 * 1024;
 
 impl Exchange {
     /// Who uses the connection, if an access file says who may do what.
@@ -43,14 +43,17 @@ impl Exchange {
             let address = cx.peer.map(|peer| cx.rules.gate.trusted_proxies.client(peer.address, forwarded));
             // Checked once for each token, but whoever sends another each time is to take no more than their turn.
             let mut checks = 0;
-            let person = cx.rules.gate.person(head, cx.time.unix_s, &mut checks);
+            let shown = cx.rules.gate.shown(head, cx.time.unix_s, &mut checks);
             cx.output.coded_bytes += checks * SIGNATURE_WORK_BYTES;
-            let person = person.map_err(|cause| {
+            let Some(person) = shown.transpose().map_err(|cause| {
                 access.refusals.add(cause, address);
                 refusal_of_token(cause)
-            })?;
-            Gate::may_anything(person.as_deref())?;
-            self.standing = person.map(|person| Box::new(Standing::new(person, address.map(Holder::at))));
+            })?
+            else {
+                return Ok(());
+            };
+            Gate::may_anything(&person)?;
+            self.standing = Some(Box::new(Standing::new(person, address.map(Holder::at))));
         }
         Ok(())
     }
@@ -273,6 +276,13 @@ mod tests {
             server.rules.gate.access = Some(Arc::new(LiveAccess::new(access.clone())));
             let (said, _) = server.receive(format!("POST /echo HTTP/1.1\r\nHost: a\r\n{token}\r\n").as_bytes());
             assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{said}");
+            assert_eq!(server.output.coded_bytes, work, "{token}");
+            // What the application answers is paid for here too.
+            let mut server = Server::new();
+            server.rules.has_application = true;
+            server.rules.gate.access = Some(Arc::new(LiveAccess::new(access.clone())));
+            let (_, effect) = server.receive(format!("GET /api/history HTTP/1.1\r\nHost: a\r\n{token}\r\n").as_bytes());
+            assert!(matches!(effect, Effect::Ask(_)), "{token}");
             assert_eq!(server.output.coded_bytes, work, "{token}");
         }
     }

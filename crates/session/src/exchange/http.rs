@@ -1,6 +1,6 @@
 //! Requests: which one does what.
 
-use super::access::RefusedChannel;
+use super::access::{RefusedChannel, SIGNATURE_WORK_BYTES};
 use super::{Exchange, State, Waiting};
 use crate::answer::{encode_continue, encode_stream, encode_websocket};
 use crate::effect::{Context, Effect, Page, Query, Question};
@@ -412,6 +412,10 @@ impl Exchange {
             let text = "the path has an escape that is none; write % as %25";
             return self.respond_with_error(ErrorCode::BadRequest, text, cx);
         };
+        // Here, where every check of a signature counts as work of the event loop, and not again by the application.
+        let mut checks = 0;
+        let person = cx.rules.gate.shown(head, cx.time.unix_s, &mut checks);
+        cx.output.coded_bytes += checks * SIGNATURE_WORK_BYTES;
         let fields = head.fields().map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()));
         let cookies = head.joined_cookies().map(|cookies| ("cookie".to_owned(), cookies));
         self.waiting = Some(Waiting::Application);
@@ -423,6 +427,7 @@ impl Exchange {
             fields: fields.chain(cookies).collect(),
             forwarded: head.raw_headers("x-forwarded-for").map(<[u8]>::to_vec).collect(),
             body: body.to_vec(),
+            person,
             is_tls: cx.rules.is_tls || cx.rules.gate.site.is_secure(head.header("origin").map(str::trim)),
         }))
     }

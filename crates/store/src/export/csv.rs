@@ -2,10 +2,11 @@
 
 use super::{COLUMNS, ExportError, Selection, Units, each_figure, text_of};
 use crate::store::Store;
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// Writes the selected figures of the campaigns as CSV with a header line, and returns the number of rows. Values
-/// are written with as many digits as give the same `f64` back.
+/// are written with as many digits as give the same `f64` back. A text that a spreadsheet would compute has `'` before it.
 ///
 /// # Errors
 /// [`crate::StoreError::NotFound`] for a campaign that is not there; those of the store and of `out`.
@@ -22,18 +23,18 @@ pub fn csv(
         each_figure(database, campaigns, selection, |row| {
             let number = |number: Option<u32>| number.map_or_else(String::new, |number| number.to_string());
             let fields: [&str; COLUMNS.len()] = [
-                &row.cell.experiment,
-                &row.cell.subject,
+                &guarded(&row.cell.experiment),
+                &guarded(&row.cell.subject),
                 &row.cell.transport,
-                &row.cell.policy,
-                row.cell.variant.as_deref().unwrap_or_default(),
-                row.cell.network.as_deref().unwrap_or_default(),
+                &guarded(&row.cell.policy),
+                &guarded(row.cell.variant.as_deref().unwrap_or_default()),
+                &guarded(row.cell.network.as_deref().unwrap_or_default()),
                 &row.cell.clients.to_string(),
                 &number(row.cell.deliveries_per_s),
                 &number(row.cell.payload_bytes),
                 &row.repeat.to_string(),
-                &row.metric,
-                row.unit(units),
+                &guarded(&row.metric),
+                &guarded(row.unit(units)),
                 &text_of(row.value),
                 row.bound.map_or("", |bound| bound.name()),
                 row.counts.name(),
@@ -43,4 +44,19 @@ pub fn csv(
     })?;
     table.flush()?;
     Ok(rows)
+}
+
+/// Whether a spreadsheet takes a text for a formula, or would once `'` is taken from before it.
+fn is_formula(text: &str) -> bool {
+    text.trim_start_matches('\'').starts_with(['=', '+', '-', '@', '\t', '\r'])
+}
+
+/// A text as a spreadsheet shows it and computes nothing.
+fn guarded(text: &str) -> Cow<'_, str> {
+    if is_formula(text) { format!("'{text}").into() } else { text.into() }
+}
+
+/// The text that was guarded.
+pub(crate) fn unguarded(cell: &str) -> &str {
+    cell.strip_prefix('\'').filter(|text| is_formula(text)).unwrap_or(cell)
 }

@@ -20,6 +20,7 @@ mod line_protocol;
 mod parquet;
 
 pub use csv::csv;
+pub(crate) use csv::unguarded;
 pub use json::{JSON_FORMAT, JSON_VERSION, json};
 pub use line_protocol::{RUN_MEASUREMENT, SECOND_MEASUREMENT, SECONDS_SERIES, line_protocol};
 pub use parquet::parquet;

@@ -1,7 +1,7 @@
 //! Figures in the layout of [`crate::export::csv`].
 
 use super::ImportError;
-use crate::export::{COLUMNS, Units};
+use crate::export::{COLUMNS, Units, unguarded};
 use crate::model::{Bound, Cell, Counts, MetricValue, NewCampaign, Outcome, Run, check_name, unknown_transport};
 use crate::store::Store;
 use csv::StringRecord;
@@ -145,7 +145,10 @@ struct Row {
 
 impl Row {
     fn read(fields: &Fields<'_>, units: Units<'_>) -> Result<Self, String> {
-        let named = |name: &str| check_name(name, fields.text(name)).map(|()| fields.text(name).to_owned());
+        let named = |name: &str| {
+            let text = unguarded(fields.text(name));
+            check_name(name, text).map(|()| text.to_owned())
+        };
         let transport = fields.text("transport").to_owned();
         if Transport::from_name(&transport).is_none() {
             return Err(unknown_transport(&transport));
@@ -177,7 +180,7 @@ impl Row {
                 format!("`bound` is `{text}`; it is empty or one of {known}")
             })?),
         };
-        let unit = unit(&metric, fields.text("unit"), units(&metric))?;
+        let unit = unit(&metric, unguarded(fields.text("unit")), units(&metric))?;
         let counts = counts(fields.text("counts"))?;
         Ok(Self { cell, repeat, metric, figure: MetricValue { value, bound, unit }, counts })
     }

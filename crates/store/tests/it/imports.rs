@@ -1,10 +1,10 @@
 //! What comes back from exports, and what is refused with its line.
 
 use crate::exports::{csv, filled, units};
-use crate::fixture::{Place, new_campaign};
+use crate::fixture::{Place, new_campaign, small_run};
 use pushlab_store::export::{self, COLUMNS, Selection};
 use pushlab_store::import::{self, ImportError};
-use pushlab_store::{Kind, NewCampaign, Outcome, Store};
+use pushlab_store::{Kind, MetricValue, NewCampaign, Outcome, Store};
 
 fn published(name: &str) -> NewCampaign {
     NewCampaign { kind: Kind::Published, ..new_campaign(name) }
@@ -98,6 +98,39 @@ fn csv_comes_back_as_it_was() {
 }
 
 const GOOD: &str = "chat,node,sse,,,,50,,,1,latency_p50,ms,3.5,about,yes";
+
+/// Names come from files of others, and a spreadsheet computes what looks like a formula.
+#[test]
+fn no_text_in_csv_is_a_formula_and_all_come_back() {
+    let place = Place::new("formulas");
+    let mut store = place.store();
+    let id = store.create_campaign(&new_campaign("compare")).unwrap();
+    let names = ["=1+1", "+1", "-1", "@SUM(A1)", "'=1", "''-1", "'quoted'", "-", "plain", "=cmd|' /C calc'!A0"];
+    for (place, name) in (1..).zip(names) {
+        let mut run = small_run(place);
+        run.repeat = 1;
+        for text in [&mut run.cell.experiment, &mut run.cell.subject, &mut run.cell.policy] {
+            name.clone_into(text);
+        }
+        (run.cell.variant, run.cell.network) = (Some(name.to_owned()), Some(name.to_owned()));
+        let figure = MetricValue { value: -1.5, bound: None, unit: Some(name.to_owned()) };
+        run.figures = [(name.to_owned(), figure)].into();
+        store.add_run(id, &run).unwrap();
+    }
+    let text = csv(&store, id, &Selection::default());
+    let mut table = ::csv::Reader::from_reader(text.as_bytes());
+    let rows: Vec<::csv::StringRecord> = table.records().map(Result::unwrap).collect();
+    let value = COLUMNS.iter().position(|column| *column == "value").unwrap();
+    for row in &rows {
+        assert_eq!(&row[value], "-1.5", "a number stays one");
+        let is_formula = |cell: &str| cell.starts_with(['=', '+', '-', '@', '\t', '\r']);
+        let cells = row.iter().enumerate().filter(|(column, cell)| *column != value && is_formula(cell));
+        assert_eq!(cells.collect::<Vec<_>>(), [], "{row:?}");
+    }
+    let imported = import::csv(&mut store, &published("study"), &units, text.as_bytes()).unwrap();
+    let cells = |id| store.runs(id).unwrap().into_iter().map(|run| (run.cell, run.figures)).collect::<Vec<_>>();
+    assert_eq!((rows.len(), cells(imported)), (names.len(), cells(id)));
+}
 
 fn import_lines(store: &mut Store, header: &str, lines: &[&str]) -> Result<i64, ImportError> {
     let text = format!("{header}\n{}\n", lines.join("\n"));

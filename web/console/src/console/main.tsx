@@ -11,7 +11,10 @@ import "../styles/ticker.css";
 import "../styles/chat.css";
 import "../styles/auction.css";
 import "../styles/measure.css";
+import { beginPass } from "../live/pass";
 import { Shell } from "./shell";
+
+beginPass();
 
 const root = document.getElementById("page");
 if (root !== null) render(<Shell />, root);

@@ -1,5 +1,6 @@
 import { useEffect, useRef } from "preact/hooks";
 import { type ConsolePage, PAGES } from "./pages";
+import { REPORTS, ReportPage } from "./report-page";
 import { useInnerLinks, usePlace } from "./router";
 
 const isPage = (path: string) => PAGES.some((page) => page.path === path);
@@ -8,7 +9,7 @@ const isPage = (path: string) => PAGES.some((page) => page.path === path);
 export function Shell() {
   const { path } = usePlace();
   useInnerLinks(isPage);
-  const page = PAGES.find((one) => one.path === path) ?? unknownPage(path);
+  const page = PAGES.find((one) => one.path === path) ?? otherPage(path);
   const heading = useRef<HTMLHeadingElement>(null);
   const shown = useRef(page.path);
 
@@ -55,6 +56,12 @@ export function Shell() {
 function currentness(link: string, path: string): "page" | "true" | undefined {
   if (link === path) return "page";
   return link !== "/" && path.startsWith(`${link}/`) ? "true" : undefined;
+}
+
+const REPORT: ConsolePage = { path: REPORTS, title: "Report", Page: ReportPage };
+
+function otherPage(path: string): ConsolePage {
+  return path.startsWith(REPORTS) ? REPORT : unknownPage(path);
 }
 
 const unknownPages = new Map<string, ConsolePage>();

@@ -3,6 +3,7 @@ import { ask, type Method } from "../live/http-api";
 import { useTransport } from "../live/transport-select";
 import { type LiveConnection, useConnection } from "../live/use-connection";
 import { asApiError, type Resource, useResource } from "../live/use-resource";
+import { keepSession, sessionFields } from "./auction-session";
 import { type AuctionState, EMPTY_AUCTION, reduceAuction } from "./auction-state";
 import { type Account, type Item, type ItemsSnapshot, readHouseMessage } from "./interface";
 import { useReduced } from "./use-reduced";
@@ -17,6 +18,12 @@ export interface Offer {
   description: string;
   minimum_cents: number;
   expires_ms: number;
+}
+
+/** Answer of `POST log-in` and `POST register`. */
+interface Entered {
+  name: string;
+  session: string;
 }
 
 /** The auction house as one sees it. Functions that ask the server throw an `ApiError`. */
@@ -39,7 +46,7 @@ export interface Auction {
 /** Follows the auction house for as long as the page is there. */
 export function useAuction(): Auction {
   const snapshot = useResource<ItemsSnapshot>(`${AUCTION}/items`);
-  const account = useResource<Account>(`${AUCTION}/me`);
+  const account = useResource<Account>(`${AUCTION}/me`, sessionFields);
   const [state, dispatch] = useReduced(reduceAuction, EMPTY_AUCTION);
   const [known, setKnown] = useState<string | null | undefined>(undefined);
   const [isExpired, setExpired] = useState(false);
@@ -92,7 +99,7 @@ export function useAuction(): Auction {
 
   const act = async <T>(method: Method, path: string, body?: object): Promise<T> => {
     try {
-      return await ask<T>(method, `${AUCTION}/${path}`, body);
+      return await ask<T>(method, `${AUCTION}/${path}`, body, undefined, sessionFields());
     } catch (error) {
       const problem = asApiError(error);
       // The session is over: what is shown needs no account, and what was typed stays.
@@ -112,11 +119,13 @@ export function useAuction(): Auction {
     me,
     isExpired,
     enter: async (how, name, password) => {
-      const entered = await act<{ name: string }>("POST", how, { name, password });
+      const entered = await act<Entered>("POST", how, { name, password });
+      keepSession(entered.session);
       become(entered.name);
     },
     logOut: async () => {
       await act("POST", "log-out");
+      keepSession(null);
       become(null);
     },
     add: async (offer) => {

@@ -1,4 +1,5 @@
 import type { Failure } from "../generated/console";
+import { fetchWithPass } from "./pass";
 
 /** What the server refused, or why it could not be asked: `code` says what, the message where and what to try. */
 export class ApiError extends Error {
@@ -24,6 +25,7 @@ export type Method = "GET" | "POST" | "DELETE";
  * Asks this page's own server for JSON and trusts its shape, which the schema fixes for both sides.
  *
  * @param body What is posted; a GET has none.
+ * @param headers Fields beside those of every request.
  * @throws ApiError, and the signal's reason when that ends the request
  */
 export async function ask<T>(
@@ -31,16 +33,17 @@ export async function ask<T>(
   path: string,
   body?: unknown,
   signal?: AbortSignal,
+  headers: Readonly<Record<string, string>> = {},
 ): Promise<T> {
-  const request: RequestInit = { method, signal: signal ?? null, cache: "no-store" };
+  const request: RequestInit = { method, signal: signal ?? null, headers };
   if (method !== "GET") {
-    request.headers = { "Content-Type": "application/json" };
+    request.headers = { ...headers, "Content-Type": "application/json" };
     request.body = JSON.stringify(body ?? {});
   }
   let response: Response;
   let text: string;
   try {
-    response = await fetch(path, request);
+    response = await fetchWithPass(path, request);
     text = await response.text();
   } catch (error) {
     if (signal?.aborted) throw error;

@@ -6,6 +6,7 @@ import {
   type State,
   type Transport,
 } from "pushlab-client";
+import { passOptions } from "./pass";
 
 /** One transport, or all of them, the best that gets through. */
 export type TransportChoice = Transport | "automatic";
@@ -80,6 +81,7 @@ export function useConnection(
       channels: split(channels),
       after: before?.after === after ? (before?.cursor ?? after) : after,
       ...(transport === "automatic" ? {} : { transport }),
+      ...passOptions(),
     });
     current.current = connection;
     setLive({ ...BEFORE, connection, since, transport: connection.transport });

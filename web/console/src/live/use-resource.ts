@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, ask } from "./http-api";
 
 /** Something that the server is asked for. What came last stays while it is asked for again. */
@@ -9,8 +9,16 @@ export interface Resource<T> {
   reload: () => void;
 }
 
-/** Asks the server for the JSON at a path, and again when the path changes or `reload` is called; null asks nothing. */
-export function useResource<T>(path: string | null): Resource<T> {
+/**
+ * Asks the server for the JSON at a path, and again when the path changes or `reload` is called; null asks nothing.
+ * `fields` gives what a request's head is to have.
+ */
+export function useResource<T>(
+  path: string | null,
+  fields?: () => Record<string, string>,
+): Resource<T> {
+  const latestFields = useRef(fields);
+  latestFields.current = fields;
   const [attempt, setAttempt] = useState(0);
   const [shown, setShown] = useState<{ path: string | null; data: T | null }>({
     path,
@@ -24,7 +32,7 @@ export function useResource<T>(path: string | null): Resource<T> {
     if (path === null) return;
     const controller = new AbortController();
     setLoading(true);
-    ask<T>("GET", path, undefined, controller.signal)
+    ask<T>("GET", path, undefined, controller.signal, latestFields.current?.())
       .then((data) => {
         setShown({ path, data });
         setProblem(null);

@@ -1,5 +1,6 @@
 import { type Connection, connect, type Transport } from "pushlab-client";
 import { median } from "../format/median";
+import { passOptions } from "../live/pass";
 import type { Measurement } from "./finding";
 import { type Exchanged, judge, TAIL } from "./judge";
 import { type Counted, TransportCost } from "./transport-cost";
@@ -49,6 +50,7 @@ export async function probe(
     timing: { open: NEVER, early: NEVER },
     WebSocket: cost.WebSocket,
     fetch: cost.fetch,
+    ...passOptions(),
   });
   const close = () => connection.close();
   signal.addEventListener("abort", close);

@@ -20,8 +20,8 @@ export function frameBytes(text: number, isMasked: boolean): number {
 export function countingWebSocket(count: SocketCount, Base: typeof WebSocket): typeof WebSocket {
   const size = (text: unknown) => new TextEncoder().encode(`${text}`).length;
   return class extends Base {
-    constructor(url: string | URL) {
-      super(url);
+    constructor(url: string | URL, protocols: string | string[] = []) {
+      super(url, protocols);
       count.upgrades++;
       this.addEventListener("message", ({ data }) => {
         count.received += frameBytes(size(data), false);
