@@ -5,11 +5,11 @@ import assert from "node:assert/strict";
 import { execFile, execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { createHmac, generateKeyPairSync, randomBytes, sign } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import https from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { test } from "node:test";
+import { after, test } from "node:test";
 import { promisify } from "node:util";
 import { EventSource } from "eventsource";
 import { BINARY, Server, makeIdentity, until } from "./harness.js";
@@ -106,37 +106,42 @@ test("browsers' ways to send a token work in others' clients", async (t) => {
   assert.ok(!server.log.includes(ada), "no token is logged");
 });
 
-test("a key set behind an address changes its keys", async (t) => {
-  const path = folder(t);
-  // What signs itself as an authority is no server's certificate to everybody.
-  const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-addext", "basicConstraints=critical,CA:FALSE"];
-  const identity = makeIdentity(t, kind);
-  const [first, second] = [KINDS.ES256(), KINDS.RS256()];
-  const entry = ({ publicKey }, kid) => ({ ...publicKey.export({ format: "jwk" }), kid, use: "sig" });
-  let keys = [entry(first, "one")];
-  let asked = 0;
-  const issuer = https.createServer(
-    { cert: readFileSync(identity.certificate), key: readFileSync(identity.key) },
-    (_, response) => {
-      asked += 1;
-      response.end(JSON.stringify({ keys }));
-    },
-  );
+const entry = ({ publicKey }, kid) => ({ ...publicKey.export({ format: "jwk" }), kid, use: "sig" });
+
+// What signs itself as an authority is no server's certificate to everybody.
+const ISSUER = makeIdentity(
+  { after },
+  ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-addext", "basicConstraints=critical,CA:FALSE"],
+);
+process.env.SSL_CERT_FILE = ISSUER.certificate;
+
+/** An issuer that answers what asks for its key set by `answer`, and whom the servers trust. Gives the set's address. */
+async function startIssuer(t, answer) {
+  const files = { cert: readFileSync(ISSUER.certificate), key: readFileSync(ISSUER.key) };
+  const issuer = https.createServer(files, (_, response) => answer(response));
   issuer.listen(0, "127.0.0.1");
   await once(issuer, "listening");
-  t.after(() => issuer.close());
-  const file = join(path, "access.toml");
-  writeFileSync(file, `[token]\nkey_set = "https://127.0.0.1:${issuer.address().port}/keys"\n${RULES}`);
-  const before = process.env.SSL_CERT_FILE;
-  process.env.SSL_CERT_FILE = identity.certificate;
   t.after(() => {
-    if (before === undefined) delete process.env.SSL_CERT_FILE;
-    else process.env.SSL_CERT_FILE = before;
+    issuer.close();
+    issuer.closeAllConnections();
   });
+  return `https://127.0.0.1:${issuer.address().port}/keys`;
+}
+
+test("a key set behind an address changes its keys", async (t) => {
+  const [first, second] = [KINDS.ES256(), KINDS.RS256()];
+  let keys = [entry(first, "one")];
+  let asked = 0;
+  const url = await startIssuer(t, (response) => {
+    asked += 1;
+    response.end(JSON.stringify({ keys }));
+  });
+  const file = join(folder(t), "access.toml");
+  writeFileSync(file, `[token]\nkey_set = "${url}"\n${RULES}`);
   const server = await Server.start(t, ["--access", file]);
   await until(async () => (await poll(server, token("ES256", first.privateKey, {}, "one"))) === 200, () => `the keys have come; ${server.log}`);
   const { stdout } = await run(BINARY, ["access", "check", file]);
-  assert.match(stdout, /has usable keys/);
+  assert.match(stdout, /tokens are checked by 1 key/);
   keys = [entry(second, "two")];
   await until(
     async () => (await poll(server, token("RS256", second.privateKey, {}, "two"))) === 200,
@@ -147,6 +152,142 @@ test("a key set behind an address changes its keys", async (t) => {
   assert.equal(await poll(server, old), 401, "the old key is gone");
   for (let n = 0; n < 50; n += 1) await poll(server, token("RS256", second.privateKey, {}, `unknown-${n}`));
   assert.ok(asked <= 5, `whoever names unknown keys does not have the issuer asked each time: ${asked}`);
+});
+
+test("keys that come after the access file names another issuer are not taken", async (t) => {
+  const [old, current] = [KINDS.EdDSA(), KINDS.EdDSA()];
+  const held = [];
+  const late = await startIssuer(t, (response) => held.push(response));
+  const url = await startIssuer(t, (response) => response.end(JSON.stringify({ keys: [entry(current, "k")] })));
+  const file = join(folder(t), "access.toml");
+  const write = (set) => writeFileSync(file, `[token]\nkey_set = "${set}"\n${RULES}`);
+  const by = (pair) => token("EdDSA", pair.privateKey, {}, "k");
+  write(late);
+  const server = await Server.start(t, ["--access", file]);
+  await until(() => held.length > 0, "the old issuer is asked");
+  write(url);
+  server.signal("SIGHUP");
+  await until(async () => (await poll(server, by(current))) === 200, () => `the new issuer's keys are in force; ${server.log}`);
+  held.forEach((response) => response.end(JSON.stringify({ keys: [entry(old, "k")] })));
+  await until(
+    async () => /its keys are not taken/.test(server.log) || (await poll(server, by(old))) === 200,
+    () => `the late answer has come; ${server.log}`,
+  );
+  assert.equal(await poll(server, by(old)), 401, "a token of the old issuer");
+  assert.equal(await poll(server, by(current)), 200, "a token of the new one");
+});
+
+test("a key set that is empty has no keys", async (t) => {
+  const pair = KINDS.EdDSA();
+  let keys = [entry(pair, "k")];
+  const url = await startIssuer(t, (response) => response.end(JSON.stringify({ keys })));
+  const path = folder(t);
+  const file = join(path, "access.toml");
+  const set = join(path, "set.json");
+  const ada = token("EdDSA", pair.privateKey, {}, "k");
+  for (const source of [url, "set.json"]) {
+    const isGood = async (server) => (await poll(server, ada)) === 200;
+    keys = [entry(pair, "k")];
+    writeFileSync(set, JSON.stringify({ keys }));
+    writeFileSync(file, `[token]\nkey_set = "${source}"\n${RULES}`);
+    const server = await Server.start(t, ["--access", file]);
+    await until(() => isGood(server), () => `the key has come; ${server.log}`);
+    keys = [];
+    writeFileSync(set, JSON.stringify({ keys }));
+    server.signal("SIGHUP");
+    await until(() => /was read again|the old rules stay/.test(server.log), () => server.log);
+    assert.equal(await poll(server, ada), 401, server.log);
+    assert.match(server.log, /no key that could check a token/);
+  }
+});
+
+test("keys that cannot be fetched again count for their time", async (t) => {
+  const pair = KINDS.EdDSA();
+  let isAway = false;
+  const url = await startIssuer(t, (response) => {
+    if (isAway) response.writeHead(503).end();
+    else response.end(JSON.stringify({ keys: [entry(pair, "k")] }));
+  });
+  const file = join(folder(t), "access.toml");
+  writeFileSync(file, `[token]\nkey_set = "${url}"\nkey_set_max_age_s = 2\n${RULES}`);
+  const server = await Server.start(t, ["--access", file]);
+  const ada = token("EdDSA", pair.privateKey, {}, "k");
+  await until(async () => (await poll(server, ada)) === 200, () => `the keys have come; ${server.log}`);
+  isAway = true;
+  await until(async () => (await poll(server, ada)) === 401, () => `the keys have grown too old; ${server.log}`);
+  await until(() => /grown too old/.test(server.log), () => server.log);
+  isAway = false;
+  await until(async () => (await poll(server, ada)) === 200, () => `they have come again; ${server.log}`);
+});
+
+test("refused tokens are counted and logged, with address and cause, once a second at most", async (t) => {
+  const path = folder(t);
+  const [secret, key] = [randomBytes(32).toString("hex"), randomBytes(32).toString("hex")];
+  writeFileSync(join(path, "secret"), secret);
+  writeFileSync(join(path, "key"), key);
+  const file = join(path, "access.toml");
+  const keys = '[token]\n[[token.key]]\nalgorithm = "HS256"\nfile = "secret"\n[back_end]\nkey_file = "key"\n';
+  writeFileSync(file, `${keys}${RULES}`);
+  const server = await Server.start(t, ["--access", file, "--trusted-proxy", "127.0.0.1"]);
+  const forged = token("HS256", randomBytes(32).toString("hex"));
+  const begun = performance.now();
+  for (const target of ["/poll?channel=user:ada", "/api/history?channel=user:ada"]) {
+    for (let n = 0; n < 100; n += 1) {
+      const headers = { authorization: `Bearer ${forged}`, "x-forwarded-for": `198.51.100.${n}` };
+      assert.equal((await server.request("GET", target, { headers })).status, 401);
+    }
+  }
+  await until(() => / from 198\.51\.100\.99: the token's signature is wrong/.test(server.log), () => server.log);
+  const lines = server.log.split("\n").filter((line) => line.startsWith("refused")).length;
+  assert.ok(lines <= 2 + (performance.now() - begun) / 1000, server.log);
+  assert.ok(![forged, secret, key].some((text) => server.log.includes(text)));
+  const metrics = await server.request("GET", "/metrics", { headers: { authorization: `Bearer ${key}` } });
+  assert.match(metrics.text, /^pushlab_tokens_refused_total\{cause="wrong-signature"\} 200$/m);
+});
+
+test("secrets that others can read are warned of", async (t) => {
+  const path = folder(t);
+  const identity = makeIdentity(t);
+  const files = ["secret", "key"].map((name) => join(path, name));
+  for (const name of files) writeFileSync(name, randomBytes(32).toString("hex"));
+  const file = join(path, "access.toml");
+  writeFileSync(
+    file,
+    `[token]\n[[token.key]]\nalgorithm = "HS256"\nfile = "secret"\n[back_end]\nkey_file = "key"\n${RULES}`,
+  );
+  for (const [mode, isWarned] of [[0o640, true], [0o604, true], [0o600, false]]) {
+    for (const name of [...files, identity.key]) chmodSync(name, mode);
+    const checked = (await run(BINARY, ["access", "check", file])).stderr;
+    const server = await Server.startSecure(t, identity, ["--access", file]);
+    const isOf = (name) => (line) => line.includes(`${name} has mode 0${mode.toString(8)}`);
+    for (const name of files) assert.equal(checked.split("\n").some(isOf(name)), isWarned, checked);
+    for (const name of [...files, identity.key]) {
+      const isTold = () => server.log.split("\n").some(isOf(name));
+      if (isWarned) await until(isTold, () => server.log);
+      else assert.ok(!isTold(), server.log);
+    }
+  }
+});
+
+test("a cookie does not go with pages of every site", async (t) => {
+  const path = folder(t);
+  writeFileSync(join(path, "secret"), randomBytes(32).toString("hex"));
+  const file = join(path, "access.toml");
+  const write = (more) =>
+    writeFileSync(file, `[token]\n${more}[[token.key]]\nalgorithm = "HS256"\nfile = "secret"\n${RULES}`);
+  const all = ["--access", file, "--allow-origin", "*"];
+  const cookie = 'cookie = "token"\n';
+  write(cookie);
+  assert.throws(
+    () => execFileSync(BINARY, ["serve", "--listen", "127.0.0.1:0", ...all], { stdio: "pipe", timeout: 20_000 }),
+    (error) => error.status === 1 && /token\.cookie .*--allow-origin/.test(String(error.stderr)),
+  );
+  await Server.start(t, ["--access", file, "--allow-origin", "https://app.example"]);
+  write("");
+  const server = await Server.start(t, all);
+  write(cookie);
+  server.signal("SIGHUP");
+  await until(() => /the old rules stay: .*token\.cookie/.test(server.log), () => server.log);
 });
 
 test("SIGHUP has the access file read again, and a broken one changes nothing", async (t) => {
@@ -178,6 +319,11 @@ test("a wrong access file keeps the server from starting, and says why", async (
     ['[token]\nkey_set = "http://id.example/keys"\n', /https:\/\//],
     ['[token]\n[[token.key]]\nalgorithm = "HS256"\nfile = "nothing"\n', /nothing, which cannot be read/],
     ['[[rule]]\nwho = "everybody"\nchannels = ["a b"]\nmay = ["publish"]\n', /no pattern/],
+    // Keys that would do nothing.
+    ["[limits.address]\nsubscriptions = 5\n", /unknown field `subscriptions`/],
+    ["[limits.identity]\nconnections = 5\n", /no \[token\]/],
+    ['presence = ["room:*"]\n', /no \[token\]/],
+    ['[[rule]]\nwho = "everybody"\nchannels = ["a"]\nmay = ["presence"]\n', /presence = \[/],
   ]) {
     writeFileSync(file, text);
     for (const command of [["access", "check", file], ["serve", "--listen", "127.0.0.1:0", "--access", file]]) {

@@ -3,148 +3,21 @@
 use crate::keys::{Key, KeyError, Signing, read_set};
 use crate::ledger::{Holder, Quota};
 use crate::pattern::{BadPattern, Pattern, Template};
-use crate::person::{Person, Right, Rights};
+use crate::person::{Person, Rights};
 use crate::token::{Said, TokenError, Tokens};
+use crate::written::{Who, Written, WrittenTokens};
 use core::hint::black_box;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
-/// Most rules.
-const MAX_RULES: usize = 1000;
 /// Shortest key of the back end, characters.
 const MIN_BACK_END_KEY: usize = 32;
-/// Longest leeway, seconds.
-const MAX_LEEWAY_S: u64 = 300;
-
-/// An access file: who may do what. What no rule allows is refused.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(title = "Access")]
-pub struct Written {
-    /// How clients say who they are; without it, all are anonymous.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    token: Option<WrittenTokens>,
-    /// The back end, whose key opens `/api` and `/stats`, and every channel.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    back_end: Option<WrittenBackEnd>,
-    /// What is allowed, to whom.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    rule: Vec<WrittenRule>,
-    /// How much one of them may take up.
-    #[serde(default)]
-    limits: WrittenLimits,
-    /// Channels, as patterns, of which the server tells who is there.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    presence: Vec<String>,
-}
-
-/// JSON Web Tokens (RFC 7519).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct WrittenTokens {
-    /// Who must have made them: the claim `iss`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    issuer: Option<String>,
-    /// Whom they must be for: the claim `aud`, or one of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    audience: Option<String>,
-    /// The claim that says whose they are.
-    #[serde(default = "default_identity")]
-    identity: String,
-    /// How many seconds the issuer's clock may be off.
-    #[serde(default = "default_leeway_s")]
-    leeway_s: u64,
-    /// How many seconds before a token expires its connections are warned.
-    #[serde(default = "default_warning_s")]
-    warning_s: u64,
-    /// A cookie that may carry the token.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cookie: Option<String>,
-    /// Where the key set (JWKS) is: an https address, which is fetched again every ten minutes and when a token names
-    /// an unknown key, or a file.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    key_set: Option<String>,
-    /// Keys that stand in files.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    key: Vec<WrittenKey>,
-}
-
-fn default_identity() -> String {
-    "sub".to_owned()
-}
-
-fn default_leeway_s() -> u64 {
-    5
-}
-
-fn default_warning_s() -> u64 {
-    30
-}
-
-/// A key with which tokens are checked.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct WrittenKey {
-    /// How tokens are signed with it.
-    algorithm: Signing,
-    /// Its file, relative to this one: the secret of HS256, otherwise the public key in PEM format.
-    file: String,
-    /// Its name in token headers, `kid`; without one, the key is tried for every token.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
-}
-
-/// The back end.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct WrittenBackEnd {
-    /// The file with its key, relative to this one: at least 32 visible characters.
-    key_file: String,
-}
-
-/// To whom a rule applies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-enum Who {
-    /// Those with a token.
-    Identified,
-    /// Those without.
-    Anonymous,
-    /// Everybody.
-    Everybody,
-}
-
-/// What is allowed, to whom.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct WrittenRule {
-    /// To whom it applies.
-    who: Who,
-    /// What their token must claim: each named claim must have this value, or be a list that contains it.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    claims: BTreeMap<String, Value>,
-    /// Patterns of channels: `*` stands for any characters, `{claim}` for what the token claims.
-    channels: Vec<String>,
-    /// What is allowed.
-    may: Vec<Right>,
-}
-
-/// How much one identity or one address may take up.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct WrittenLimits {
-    /// One identity, over all its connections.
-    #[serde(default)]
-    identity: Quota,
-    /// One address; for IPv6, the /64 network that it is in.
-    #[serde(default)]
-    address: Quota,
-}
+/// How long a key set is used that cannot be fetched again: an outage of the issuer over night, and no longer.
+const KEY_SET_MAX_AGE_S: u64 = 86_400;
 
 /// The rules of an access file, and the keys that it names.
 #[derive(Debug, Clone, Default)]
@@ -152,7 +25,8 @@ pub struct Access {
     tokens: Option<Tokens>,
     warning_s: u64,
     cookie: Option<String>,
-    key_set_url: Option<String>,
+    key_set: Option<KeySet>,
+    files: Vec<NamedFile>,
     rules: Vec<Rule>,
     anonymous: Option<Arc<Person>>,
     back_end_key: Option<Secret>,
@@ -162,6 +36,33 @@ pub struct Access {
     pub identity_quota: Quota,
     /// What one address may take up.
     pub address_quota: Quota,
+}
+
+/// A key set behind an address.
+#[derive(Debug, Clone)]
+pub struct KeySet {
+    /// Where it is to be had.
+    pub url: String,
+    /// How long its keys count once it was asked for.
+    pub max_age: Duration,
+    /// When the keys that count were asked for, if any were.
+    asked_at_ns: Option<u64>,
+}
+
+impl KeySet {
+    /// How old the keys are that count; `None` if none do.
+    pub fn age(&self, now_ns: u64) -> Option<Duration> {
+        self.asked_at_ns.map(|at_ns| Duration::from_nanos(now_ns.saturating_sub(at_ns)))
+    }
+}
+
+/// A file that an access file names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedFile {
+    /// As it is named.
+    pub path: String,
+    /// Whether whoever can read it can make tokens, or be the back end.
+    pub is_secret: bool,
 }
 
 /// The back end's key, which no output gets to see.
@@ -233,7 +134,7 @@ pub enum AccessError {
 
 impl Access {
     /// Reads an access file. `origin` names it in errors; `read` gives the contents of a file that it names. A key set
-    /// behind an address is not read: see [`Self::key_set_url`].
+    /// behind an address is not read: see [`Self::key_set`].
     ///
     /// # Errors
     /// [`AccessError`].
@@ -244,18 +145,21 @@ impl Access {
     ) -> Result<Self, AccessError> {
         let written: Written = toml::from_str(text)
             .map_err(|why| AccessError::Format { origin: origin.to_owned(), why: Box::new(why) })?;
-        let mut contents = |file: &str| {
-            read(file).map_err(|why| AccessError::File { origin: origin.to_owned(), file: file.to_owned(), why })
-        };
         let value = |what: String| AccessError::Value { origin: origin.to_owned(), what };
         let pattern = |why| AccessError::Pattern { origin: origin.to_owned(), why };
-        let mut access =
-            Self { identity_quota: written.limits.identity, address_quota: written.limits.address, ..Self::default() };
+        written.check().map_err(value)?;
+        let mut files = Vec::new();
+        let mut contents = |file: &str, is_secret: bool| {
+            files.push(NamedFile { path: file.to_owned(), is_secret });
+            read(file).map_err(|why| AccessError::File { origin: origin.to_owned(), file: file.to_owned(), why })
+        };
+        let (identity_quota, address_quota) = (written.limits.identity, written.limits.address.into());
+        let mut access = Self { identity_quota, address_quota, ..Self::default() };
         if let Some(token) = written.token {
             access.read_tokens(token, origin, &mut contents)?;
         }
         if let Some(back_end) = written.back_end {
-            let key = String::from_utf8_lossy(&contents(&back_end.key_file)?).trim_end().to_owned();
+            let key = String::from_utf8_lossy(&contents(&back_end.key_file, true)?).trim_end().to_owned();
             if key.len() < MIN_BACK_END_KEY || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
                 let file = back_end.key_file;
                 return Err(value(format!(
@@ -266,36 +170,18 @@ impl Access {
             access.back_end_key = Some(Secret(key));
             access.back_end = Some(Arc::new(Person::BACK_END));
         }
-        if written.rule.len() > MAX_RULES {
-            return Err(value(format!("it has {} rules; at most {MAX_RULES} are allowed", written.rule.len())));
-        }
+        access.files = files;
         for (at, rule) in written.rule.into_iter().enumerate() {
-            let at = at + 1;
-            if rule.who != Who::Identified && !rule.claims.is_empty() {
-                return Err(value(format!("rule {at}: claims are for who = \"identified\", as others have none")));
-            }
-            if rule.who != Who::Anonymous && access.tokens.is_none() && rule.who == Who::Identified {
-                return Err(value(format!("rule {at} is for those with a token, but there is no [token]")));
-            }
             let channels: Vec<Template> =
                 rule.channels.iter().map(|text| Template::parse(text)).collect::<Result<_, _>>().map_err(pattern)?;
             if rule.who != Who::Identified && channels.iter().any(Template::needs_token) {
-                return Err(value(format!("rule {at}: a channel with {{claim}} is for who = \"identified\"")));
+                return Err(value(format!("rule {}: a channel with {{claim}} is for who = \"identified\"", at + 1)));
             }
-            if channels.is_empty() || rule.may.is_empty() {
-                return Err(value(format!("rule {at} allows nothing: name channels, and what may be done")));
-            }
-            access.rules.push(Rule {
-                who: rule.who,
-                claims: rule.claims,
-                channels,
-                rights: rule.may.into_iter().collect(),
-            });
+            let rights = rule.may.into_iter().collect();
+            access.rules.push(Rule { who: rule.who, claims: rule.claims, channels, rights });
         }
         access.presence =
             written.presence.iter().map(|text| Pattern::parse(text)).collect::<Result<_, _>>().map_err(pattern)?;
-        access.identity_quota.check("limits.identity").map_err(value)?;
-        access.address_quota.check("limits.address").map_err(value)?;
         access.anonymous = Some(Arc::new(access.grant(None, None, &Map::new())));
         Ok(access)
     }
@@ -304,69 +190,69 @@ impl Access {
         &mut self,
         written: WrittenTokens,
         origin: &str,
-        contents: &mut impl FnMut(&str) -> Result<Vec<u8>, AccessError>,
+        contents: &mut impl FnMut(&str, bool) -> Result<Vec<u8>, AccessError>,
     ) -> Result<(), AccessError> {
-        let value = |what: &str| AccessError::Value { origin: origin.to_owned(), what: what.to_owned() };
         let in_file = |file: &str| {
             let (origin, file) = (origin.to_owned(), file.to_owned());
             move |why| AccessError::Key { origin, file, why }
         };
-        if written.leeway_s > MAX_LEEWAY_S {
-            return Err(value("token.leeway_s is at most 300: a clock that is off by more should be set"));
-        }
-        let is_cookie = |name: &str| {
-            !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
-        };
-        if written.cookie.as_deref().is_some_and(|name| !is_cookie(name)) {
-            return Err(value("token.cookie is a cookie's name: letters, digits, - _ ."));
-        }
-        if written.key.is_empty() && written.key_set.is_none() {
-            return Err(value("[token] has no key by which tokens could be checked: add key_set, or [[token.key]]"));
-        }
         let mut keys = Vec::new();
         for key in written.key {
-            let secret = contents(&key.file)?;
-            keys.push(Key::read(key.id, key.algorithm, &secret).map_err(in_file(&key.file))?);
+            let read = contents(&key.file, key.algorithm == Signing::HS256)?;
+            keys.push(Key::read(key.id, key.algorithm, &read).map_err(in_file(&key.file))?);
         }
         let mut set = Vec::new();
         match written.key_set {
-            Some(url) if url.starts_with("https://") => self.key_set_url = Some(url),
-            // By whoever stands in between, keys would be theirs.
             Some(url) if url.contains("://") => {
-                return Err(value(
-                    "token.key_set is an https:// address, or a file: over anything else, keys could be forged",
-                ));
+                let max_age = Duration::from_secs(written.key_set_max_age_s.unwrap_or(KEY_SET_MAX_AGE_S));
+                self.key_set = Some(KeySet { url, max_age, asked_at_ns: None });
             }
-            Some(file) => set = read_set(&contents(&file)?).map_err(in_file(&file))?,
+            Some(file) => set = read_set(&contents(&file, false)?).map_err(in_file(&file))?,
             None => {}
         }
         self.warning_s = written.warning_s;
         self.cookie = written.cookie;
-        let WrittenTokens { issuer, audience, identity, leeway_s, .. } = written;
-        self.tokens = Some(Tokens { issuer, audience, identity, leeway_s, keys, set });
+        let WrittenTokens { issuer, audience, identity, leeway_s, max_lifetime_s, .. } = written;
+        self.tokens = Some(Tokens { issuer, audience, identity, leeway_s, max_lifetime_s, keys, set });
         Ok(())
     }
 
-    /// The same rules, with the keys of this key set.
+    /// Takes the keys of a key set that was asked for then, in place of those that it had. Gives how many of them can
+    /// check tokens: none where the issuer has withdrawn them all.
     ///
     /// # Errors
     /// [`KeyError`], and the keys stay as they were.
-    pub fn take_key_set(&mut self, contents: &[u8]) -> Result<(), KeyError> {
+    pub fn take_key_set(&mut self, contents: &[u8], asked_at_ns: u64) -> Result<usize, KeyError> {
         let keys = read_set(contents)?;
-        if let Some(tokens) = &mut self.tokens {
-            tokens.set = keys;
+        let count = keys.len();
+        self.set_keys(keys, Some(asked_at_ns));
+        Ok(count)
+    }
+
+    /// Forgets the keys of its key set.
+    pub(crate) fn forget_key_set(&mut self) {
+        self.set_keys(Vec::new(), None);
+    }
+
+    fn set_keys(&mut self, keys: Vec<Key>, asked_at_ns: Option<u64>) {
+        if let Some((tokens, set)) = self.tokens.as_mut().zip(self.key_set.as_mut()) {
+            (tokens.set, set.asked_at_ns) = (keys, asked_at_ns);
         }
-        Ok(())
     }
 
-    /// Whether it has the keys of a key set.
-    pub fn has_key_set(&self) -> bool {
-        self.tokens.as_ref().is_some_and(|tokens| !tokens.set.is_empty())
+    /// Its key set, if that is behind an address.
+    pub fn key_set(&self) -> Option<&KeySet> {
+        self.key_set.as_ref()
     }
 
-    /// Where its key set is to be had, if it is behind an address.
-    pub fn key_set_url(&self) -> Option<&str> {
-        self.key_set_url.as_deref()
+    /// How many keys it has by which tokens can be checked; `None` if it takes no tokens.
+    pub fn key_count(&self) -> Option<usize> {
+        self.tokens.as_ref().map(|tokens| tokens.keys.len() + tokens.set.len())
+    }
+
+    /// The files that it names.
+    pub fn files(&self) -> &[NamedFile] {
+        &self.files
     }
 
     /// The cookie that may carry a token.
@@ -443,6 +329,8 @@ impl Access {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::person::Right;
+    use crate::written::MAX_RULES;
     use serde_json::json;
 
     fn read(text: &str) -> Result<Access, AccessError> {
@@ -475,7 +363,7 @@ mod tests {
             [[rule]]
             who = "identified"
             channels = ["user:{{sub}}", "user:{{sub}}:*"]
-            may = ["subscribe", "publish", "presence", "history"]
+            may = ["subscribe", "publish", "history"]
             [[rule]]
             who = "identified"
             claims = {{ role = "editor", level = 3 }}
@@ -526,7 +414,6 @@ mod tests {
             ("[token]\n", "no key by which"),
             ("[token]\nkey_set = \"http://id.example/keys\"", "https://"),
             ("[token]\nkey_set = \"nothing\"", "nothing, which cannot be read"),
-            ("[token]\nkey_set = \"set\"", "no key for signatures"),
             ("[token]\nleeway_s = 301\nkey_set = \"set\"", "leeway_s"),
             ("[token]\ncookie = \"a;b\"\nkey_set = \"set\"", "cookie"),
             ("[token]\n[[token.key]]\nalgorithm = \"HS256\"\nfile = \"short\"", "5 bytes"),
@@ -538,12 +425,50 @@ mod tests {
             ("[[rule]]\nwho = \"everybody\"\nchannels = []\nmay = [\"subscribe\"]", "allows nothing"),
             ("[[rule]]\nwho = \"everybody\"\nchannels = [\"a\"]\nmay = [\"read\"]", "read"),
             ("[limits.identity]\nconnections = 0", "limits.identity"),
-            ("presence = [\"{sub}\"]", "no pattern"),
+            ("[limits.address]\npublications_per_s = 0", "limits.address"),
         ] {
             let error = read(text).unwrap_err().to_string();
             assert!(error.contains(why), "{text}: {error}");
         }
         let many = "[[rule]]\nwho = \"everybody\"\nchannels = [\"a\"]\nmay = [\"publish\"]\n".repeat(MAX_RULES + 1);
         assert!(read(&many).unwrap_err().to_string().contains("1001 rules"));
+    }
+
+    #[test]
+    fn a_key_that_would_do_nothing_is_wrong() {
+        let rule = |more: &str| format!("{TOKEN}[[rule]]\nwho = \"identified\"\nchannels = [\"a\"]\n{more}\n");
+        let token = |more: &str| format!("[token]\nkey_set = \"set\"\n{more}\n");
+        for (text, why) in [
+            ("[limits.address]\nsubscriptions = 5".to_owned(), "unknown field `subscriptions`"),
+            ("[limits.identity]\nconnections = 5".to_owned(), "no [token]"),
+            ("presence = [\"a\"]".to_owned(), "no [token]"),
+            (format!("presence = [\"{{sub}}\"]\n{TOKEN}"), "no pattern"),
+            (rule("may = [\"presence\"]"), "rule 1: may = [\"presence\"] needs"),
+            (rule("may = [\"publish\"]\nclaims = { born = 1815-12-10 }"), "no dates"),
+            (rule("may = [\"publish\"]\nclaims = { level = nan }"), "no dates, nan"),
+            (rule("may = [\"publish\"]\nclaims = { a = { b = [inf] } }"), "no dates, nan"),
+            (rule("may = [\"publish\"]\ncookie = \"a\""), "unknown field `cookie`"),
+            (token("identity = \"\""), "token.identity"),
+            (token("max_lifetime_s = 0"), "token.max_lifetime_s = 0"),
+            (token("key_set_max_age_s = 60"), "fetched"),
+            (token("").replace("\"set\"", "\"https://id.example/\"\nkey_set_max_age_s = 0"), "max_age_s = 0"),
+            ("[back_end]\nkey_file = \"key\"\nid = \"a\"".to_owned(), "unknown field `id`"),
+        ] {
+            let error = read(&text).unwrap_err().to_string();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+        assert!(read(&token("max_lifetime_s = 60")).is_ok() && read(&rule("may = [\"publish\"]")).is_ok());
+    }
+
+    #[test]
+    fn files_that_are_secret_are_told_from_others() {
+        let access = read(&format!(
+            "{TOKEN}[[token.key]]\nalgorithm = \"HS256\"\nfile = \"key\"\n[back_end]\nkey_file = \"key\""
+        ));
+        let access = access.unwrap();
+        assert!(access.files().iter().all(|file| file.is_secret) && access.files().len() == 3);
+        let access = read("[token]\nkey_set = \"set\"").unwrap();
+        assert_eq!(access.files(), [NamedFile { path: "set".to_owned(), is_secret: false }]);
+        assert_eq!((access.key_count(), read("").unwrap().key_count()), (Some(0), None));
     }
 }

@@ -4,6 +4,7 @@ use crate::file::Access;
 use crate::keys::KeyError;
 use crate::ledger::Ledger;
 use crate::person::Person;
+use crate::refusals::Refusals;
 use crate::token::TokenError;
 use std::collections::HashMap;
 use std::fmt;
@@ -27,6 +28,8 @@ pub struct LiveAccess {
     wants_keys: AtomicBool,
     /// What clients take up.
     pub ledger: Arc<Ledger>,
+    /// The tokens that were not taken.
+    pub refusals: Refusals,
 }
 
 #[derive(Default)]
@@ -88,6 +91,7 @@ impl LiveAccess {
             tickets: Mutex::default(),
             wants_keys: AtomicBool::new(false),
             ledger: Arc::default(),
+            refusals: Refusals::default(),
         }
     }
 
@@ -99,20 +103,46 @@ impl LiveAccess {
     /// Replaces the rules. Connections keep what the old ones allowed them until their token expires or is renewed, and without
     /// a token until they end.
     pub fn replace(&self, access: Access) {
-        *self.access.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(access);
-        // After: what somebody works out by the old rules meanwhile is forgotten too, or was worked out by the new ones.
-        lock(&self.remembered).clear();
+        self.replace_if(|_| true, access);
     }
 
-    /// The same rules, with the keys of this key set.
+    /// The rules that asked for this key set, with its keys. Gives how many of them can check tokens; `None`, and nothing
+    /// changes, if other rules are in force by now: the keys may be those of somebody who is trusted no more.
     ///
     /// # Errors
     /// [`KeyError`], and the keys stay as they are.
-    pub fn take_key_set(&self, contents: &[u8]) -> Result<(), KeyError> {
-        let mut access = (*self.rules()).clone();
-        access.take_key_set(contents)?;
-        self.replace(access);
-        Ok(())
+    pub fn take_key_set(
+        &self,
+        asked: &Arc<Access>,
+        contents: &[u8],
+        asked_at_ns: u64,
+    ) -> Result<Option<usize>, KeyError> {
+        let mut access = (**asked).clone();
+        let count = access.take_key_set(contents, asked_at_ns)?;
+        Ok(self.replace_if(|current| Arc::ptr_eq(current, asked), access).then_some(count))
+    }
+
+    /// Forgets the keys of a key set that could not be had again for as long as they count. Says whether it was time.
+    pub fn forget_old_keys(&self, now_ns: u64) -> bool {
+        let rules = self.rules();
+        if rules.key_set().is_none_or(|set| set.age(now_ns).is_none_or(|age| age < set.max_age)) {
+            return false;
+        }
+        let mut access = (*rules).clone();
+        access.forget_key_set();
+        self.replace_if(|current| Arc::ptr_eq(current, &rules), access)
+    }
+
+    fn replace_if(&self, is_due: impl FnOnce(&Arc<Access>) -> bool, access: Access) -> bool {
+        let mut current = self.access.write().unwrap_or_else(PoisonError::into_inner);
+        if !is_due(&current) {
+            return false;
+        }
+        *current = Arc::new(access);
+        drop(current);
+        // After: what somebody works out by the old rules meanwhile is forgotten too, or was worked out by the new ones.
+        lock(&self.remembered).clear();
+        true
     }
 
     /// Who shows a token: a client's, or the key of the back end.
@@ -270,6 +300,38 @@ mod tests {
         assert!(live.give_ticket([7; 16], "ada", &token, NOW));
         let printed = format!("{live:?}");
         assert!(printed.contains("rules") && !printed.contains(SECRET) && !printed.contains(&token), "{printed}");
+    }
+
+    #[test]
+    fn a_key_set_counts_for_the_rules_that_asked_and_for_its_time() {
+        let set = |signer: &Signer| json!({ "keys": [signer.entry("k")] }).to_string();
+        let by = |signer: &Signer| signer.token_with(json!({ "kid": "k" }), &json!({ "sub": "ada", "exp": NOW + 60 }));
+        let rules = |more: &str| {
+            let text =
+                format!("[token]\nkey_set = \"https://id.example/{more}\"\nkey_set_max_age_s = 100\n{}", rule("a"));
+            Access::read(&text, "access.toml", &mut |_| unreachable!()).unwrap()
+        };
+        let (old, new) = (Signer::ed25519(), Signer::ed25519());
+        let live = LiveAccess::new(rules("old"));
+        let is_good = |signer: &Signer| live.person(&by(signer), NOW).is_ok();
+        let asked = live.rules();
+        assert_eq!(live.take_key_set(&asked, set(&old).as_bytes(), 0).unwrap(), Some(1));
+        let asked_again = live.rules();
+        assert!(is_good(&old) && !is_good(&new));
+        live.replace(rules("new"));
+        assert_eq!(live.take_key_set(&live.rules(), set(&new).as_bytes(), 0).unwrap(), Some(1));
+        for late in [asked, asked_again] {
+            assert_eq!(live.take_key_set(&late, set(&old).as_bytes(), 0).unwrap(), None);
+        }
+        assert!(is_good(&new) && !is_good(&old));
+        assert!(live.take_key_set(&live.rules(), b"nonsense", 0).is_err() && is_good(&new));
+        assert!(!live.forget_old_keys(100_000_000_000 - 1) && is_good(&new));
+        assert!(live.forget_old_keys(100_000_000_000) && !is_good(&new));
+        assert!(!live.forget_old_keys(u64::MAX), "there are none");
+        assert_eq!(live.take_key_set(&live.rules(), set(&new).as_bytes(), 0).unwrap(), Some(1));
+        assert!(is_good(&new));
+        assert_eq!(live.take_key_set(&live.rules(), b"{\"keys\":[]}", 0).unwrap(), Some(0));
+        assert!(!is_good(&new), "none is none");
     }
 
     #[test]

@@ -18,11 +18,23 @@ enum Piece {
 
 /// What is no pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{0:?} is no pattern of channels: write a channel's name, with * for any characters and {{claim}} for what the token \
-     says, such as \"user:{{sub}}:*\""
-)]
-pub struct BadPattern(pub String);
+pub enum BadPattern {
+    /// It could not match a channel.
+    #[error(
+        "{0:?} is no pattern of channels: write a channel's name, with * for any characters and {{claim}} for what the \
+         token says, such as \"user:{{sub}}:*\""
+    )]
+    Malformed(String),
+    /// Where the claim ends could be read in two ways.
+    #[error(
+        "{0:?} would let one token reach the channels of another: between {{claim}} and a * or another {{claim}} there \
+         must be a : or . (write \"user:{{sub}}:*\", not \"user:{{sub}}*\")"
+    )]
+    Ambiguous(String),
+}
+
+/// What divides a channel's name into parts. A claim's value has none, so it stays in the part where its pattern has it.
+const SEPARATORS: [char; 2] = [':', '.'];
 
 fn is_of_channel(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b':' | b'-')
@@ -35,7 +47,7 @@ impl Pattern {
     /// [`BadPattern`], for `{claim}` too.
     pub fn parse(text: &str) -> Result<Self, BadPattern> {
         let is_good = !text.is_empty() && text.bytes().all(|byte| is_of_channel(byte) || byte == b'*');
-        if is_good { Ok(Self(text.into())) } else { Err(BadPattern(text.to_owned())) }
+        if is_good { Ok(Self(text.into())) } else { Err(BadPattern::Malformed(text.to_owned())) }
     }
 
     /// Whether a channel is meant.
@@ -67,7 +79,7 @@ impl Template {
     /// # Errors
     /// [`BadPattern`].
     pub fn parse(text: &str) -> Result<Self, BadPattern> {
-        let bad = || BadPattern(text.to_owned());
+        let bad = || BadPattern::Malformed(text.to_owned());
         let mut pieces = Vec::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once('{') {
@@ -82,7 +94,20 @@ impl Template {
             Piece::Text(text) => Pattern::parse(text).is_ok(),
             Piece::Claim(claim) => !claim.contains(['{', '*']),
         };
-        if pieces.is_empty() || !pieces.iter().all(is_good) { Err(bad()) } else { Ok(Self(pieces)) }
+        if pieces.is_empty() || !pieces.iter().all(is_good) {
+            return Err(bad());
+        }
+        let template = Self(pieces);
+        if template.is_ambiguous() { Err(BadPattern::Ambiguous(text.to_owned())) } else { Ok(template) }
+    }
+
+    /// Whether a part of the name has a claim, and a star or another claim beside it.
+    fn is_ambiguous(&self) -> bool {
+        let shape: String = self.0.iter().map(|piece| if let Piece::Text(text) = piece { text } else { "{" }).collect();
+        shape.split(SEPARATORS).any(|part| {
+            let claims = part.matches('{').count();
+            claims > 1 || claims > 0 && part.contains('*')
+        })
     }
 
     /// Whether it means other channels for other tokens.
@@ -90,8 +115,8 @@ impl Template {
         self.0.iter().any(|piece| matches!(piece, Piece::Claim(_)))
     }
 
-    /// The pattern for somebody whose token claims this; `None` if it says nothing that can stand in a channel's name,
-    /// which means no channel. A claim never brings a star of its own.
+    /// The pattern for somebody whose token claims this; `None` if it says nothing that can be within one part of a
+    /// channel's name, which means no channel. A claim never brings a star or a separator of its own.
     pub fn fill(&self, claims: &Map<String, Value>) -> Option<Pattern> {
         let mut text = String::new();
         for piece in &self.0 {
@@ -103,7 +128,7 @@ impl Template {
                         Value::Number(number) => number.to_string(),
                         _ => return None,
                     };
-                    if value.is_empty() || !value.bytes().all(is_of_channel) {
+                    if value.is_empty() || value.contains(SEPARATORS) || !value.bytes().all(is_of_channel) {
                         return None;
                     }
                     text.push_str(&value);
@@ -117,6 +142,7 @@ impl Template {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use serde_json::json;
 
     #[test]
@@ -144,12 +170,12 @@ mod tests {
 
     #[test]
     fn a_claim_takes_its_place_and_brings_no_star() {
-        let claims =
-            json!({"sub": "ada", "id": 7, "evil": "*", "space": "a b", "empty": "", "list": ["a"], "yes": true});
+        let claims = json!({"sub": "ada", "id": 7, "evil": "*", "space": "a b", "empty": "", "list": ["a"], "yes": true,
+                   "parts": "a:b", "dots": "a.b", "half": 1.5});
         let fill = |text: &str| Template::parse(text).unwrap().fill(claims.as_object().unwrap());
         assert_eq!(fill("user:{sub}:*"), Some(Pattern("user:ada:*".into())));
         assert_eq!(fill("{id}.{sub}"), Some(Pattern("7.ada".into())));
-        for none in ["{evil}", "a:{space}", "{empty}", "{list}", "{yes}", "{missing}"] {
+        for none in ["{evil}", "a:{space}", "{empty}", "{list}", "{yes}", "{missing}", "{parts}", "{dots}", "{half}"] {
             assert_eq!(fill(none), None, "{none}");
         }
         assert!(Template::parse("{sub}").unwrap().needs_token() && !Template::parse("a*").unwrap().needs_token());
@@ -160,6 +186,35 @@ mod tests {
         for bad in ["", "a b", "{", "a}", "{}", "{a", "a{b{c}", "ä", "a/b", "{*}"] {
             assert!(Template::parse(bad).is_err(), "{bad}");
         }
+        for bad in ["{sub}*", "*{sub}", "a:*-{sub}", "a:{sub}-*:b", "{a}{b}", "{a}-{b}", "a:{sub}_x*"] {
+            assert_eq!(Template::parse(bad), Err(BadPattern::Ambiguous(bad.to_owned())));
+        }
+        for good in ["a*:{sub}.*", "room-{sub}", "{sub}-room:*", "{a}:{b}", "*.{sub}"] {
+            assert!(Template::parse(good).is_ok(), "{good}");
+        }
         assert!(Pattern::parse("{sub}").is_err());
+    }
+
+    /// Whatever others' tokens claim, they do not reach the channels of one whose patterns are theirs too.
+    #[test]
+    fn no_claim_reaches_the_channels_of_another() {
+        let files =
+            [&["user:{sub}", "user:{sub}:*", "user.{sub}.inbox", "room-{sub}:*"][..], &["{sub}:*"], &["a_{sub}"]];
+        let text = |pattern: &str| prop::string::string_regex(pattern).unwrap();
+        let victims = (text("[ab_-]{1,2}"), text("[ab:.]{0,3}"));
+        let strangers = (text("[ab]{0,2}[*:._-]?[ab]{0,2}"), text("[ab*:._-]{0,5}"));
+        proptest!(|(at in 0..files.len(), (victim, rest) in victims, (more, other) in strangers)| {
+            let templates = files[at].iter().map(|text| Template::parse(text).unwrap());
+            let of = |claim: &str| -> Vec<Pattern> {
+                let claims = json!({ "sub": claim });
+                templates.clone().filter_map(|template| template.fill(claims.as_object().unwrap())).collect()
+            };
+            let channels: Vec<String> = of(&victim).iter().map(|pattern| pattern.0.replace('*', &rest)).collect();
+            prop_assert_eq!(channels.len(), files[at].len());
+            for stranger in [format!("{victim}{more}"), format!("{more}{victim}"), other] {
+                let mut reached = channels.iter().filter(|channel| of(&stranger).iter().any(|own| own.matches(channel)));
+                prop_assert!(stranger == victim || reached.next().is_none(), "{victim:?} and {stranger:?}");
+            }
+        });
     }
 }

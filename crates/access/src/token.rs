@@ -2,6 +2,9 @@
 
 use crate::keys::Key;
 use crate::ring_provider;
+use crate::unique::Unique;
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Validation, decode, decode_header};
 use serde_json::{Map, Value};
@@ -11,49 +14,86 @@ pub(crate) const MAX_TOKEN_BYTES: usize = 4096;
 /// Keys that are tried for one token: a check of a signature takes up to 100 µs, and whoever sends a wrong token makes the
 /// server do all of them.
 const MAX_TRIED_KEYS: usize = 8;
+/// The end of the year 9999. What is later is no time, but a time in milliseconds, or a way to say for ever.
+const MAX_TIME_S: f64 = 253_402_300_799.0;
 
-/// Why a token is not taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum TokenError {
+macro_rules! token_errors {
+    ($(#[doc = $doc:literal] $error:ident $name:literal: $text:literal,)+) => {
+        /// Why a token is not taken.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+        pub enum TokenError {
+            $(#[doc = $doc] #[error($text)] $error,)+
+        }
+
+        impl TokenError {
+            /// All of them, in their order.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$error),+];
+
+            /// Its name in metrics.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$error => $name,)+
+                }
+            }
+        }
+    };
+}
+
+token_errors! {
     /// The server takes none.
-    #[error("this server takes no tokens: its access file has no [token]")]
-    NotTaken,
+    NotTaken "not-taken":
+        "this server takes no tokens: its access file has no [token]",
     /// Not three parts, or not the JSON that they should be.
-    #[error("the token is not a JSON Web Token")]
-    Malformed,
+    Malformed "malformed":
+        "the token is not a JSON Web Token",
+    /// Its head asks for what is not done here (RFC 7515, section 4.1.11; RFC 7797, section 7).
+    UnknownExtension "unknown-extension":
+        "the token's header asks for an extension that this server does not know (crit, b64)",
+    /// Its head says that it is meant for something else (RFC 8725, section 3.11).
+    OtherType "other-type":
+        "the token is of a type (typ) for another purpose; JWT and at+jwt are taken",
     /// Longer than any that is read.
-    #[error("the token is longer than {MAX_TOKEN_BYTES} bytes")]
-    TooLong,
+    TooLong "too-long":
+        "the token is longer than {MAX_TOKEN_BYTES} bytes",
     /// No key for it.
-    #[error("the server has no key with the token's algorithm and key ID")]
-    UnknownKey,
+    UnknownKey "unknown-key":
+        "the server has no key with the token's algorithm and key ID",
     /// More keys might have signed it than are tried.
-    #[error("the token does not say which key signed it (kid): at most {MAX_TRIED_KEYS} are tried, and more would fit")]
-    TooManyKeys,
+    TooManyKeys "too-many-keys":
+        "the token does not say which key signed it (kid): at most {MAX_TRIED_KEYS} are tried, and more would fit",
     /// Not signed by one of the keys.
-    #[error("the token's signature is wrong")]
-    WrongSignature,
+    WrongSignature "wrong-signature":
+        "the token's signature is wrong",
     /// Of somebody else.
-    #[error("the token is from another issuer")]
-    WrongIssuer,
+    WrongIssuer "wrong-issuer":
+        "the token is from another issuer",
     /// For somebody else.
-    #[error("the token is meant for another audience")]
-    WrongAudience,
+    WrongAudience "wrong-audience":
+        "the token is meant for another audience",
     /// It does not say who it is.
-    #[error("the token does not say whose it is, in the claim that the server reads for that")]
-    NoIdentity,
+    NoIdentity "no-identity":
+        "the token does not say whose it is, in the claim that the server reads for that",
     /// It would hold for ever.
-    #[error("the token does not say when it expires (exp)")]
-    NoExpiry,
+    NoExpiry "no-expiry":
+        "the token does not say when it expires (exp)",
+    /// A time that is none.
+    BadTime "bad-time":
+        "a time in the token (exp, nbf, iat) is no number of seconds since 1970, or after the year 9999",
+    /// It would hold for longer than tokens may.
+    LivesTooLong "lives-too-long":
+        "the token is good for longer than the access file allows (max_lifetime_s)",
     /// Its time is over.
-    #[error("the token has expired")]
-    Expired,
+    Expired "expired":
+        "the token has expired",
     /// Its time has not come.
-    #[error("the token is not valid yet")]
-    NotYetValid,
+    NotYetValid "not-yet-valid":
+        "the token is not valid yet",
     /// A ticket that was never given out, or was used, or is too old.
-    #[error("the ticket is unknown, was used already, or is too old; get another one from POST /ticket")]
-    BadTicket,
+    BadTicket "bad-ticket":
+        "the ticket is unknown, was used already, or is too old; get another one from POST /ticket",
+    /// It would make the connection another's.
+    OtherIdentity "other-identity":
+        "the token is somebody else's; open another connection for it",
 }
 
 /// What is asked of tokens.
@@ -67,6 +107,8 @@ pub struct Tokens {
     pub identity: String,
     /// How far the issuer's clock may be off, seconds.
     pub leeway_s: u64,
+    /// How long they may be good for, if that is limited, seconds.
+    pub max_lifetime_s: Option<u64>,
     /// Keys of the file itself.
     pub keys: Vec<Key>,
     /// Those of the key set, if there is one and it was read.
@@ -91,6 +133,7 @@ impl Tokens {
             return Err(TokenError::TooLong);
         }
         ring_provider::install();
+        check_head(token)?;
         let head = decode_header(token).map_err(|_| TokenError::Malformed)?;
         let fits = |key: &&Key| key.fits(head.alg, head.kid.as_deref());
         let keys: Vec<&Key> = self.keys.iter().chain(&self.set).filter(fits).collect();
@@ -106,10 +149,11 @@ impl Tokens {
         let mut error = TokenError::WrongSignature;
         for (nth, key) in keys.into_iter().enumerate() {
             *checks += usize::from(nth > 0);
-            match decode::<Map<String, Value>>(token, &key.key, &signature) {
-                Ok(decoded) => return self.check_claims(decoded.claims, now_s),
-                Err(other) if *other.kind() == ErrorKind::InvalidSignature => {}
+            match decode(token, &key.key, &signature).map(|decoded| decoded.claims) {
+                Ok(Unique(Value::Object(claims))) => return self.check_claims(claims, now_s),
                 // Signed by this key, but what was signed is no set of claims.
+                Ok(_) => error = TokenError::Malformed,
+                Err(other) if *other.kind() == ErrorKind::InvalidSignature => {}
                 Err(_) => error = TokenError::Malformed,
             }
         }
@@ -130,27 +174,46 @@ impl Tokens {
         if !is("aud", &self.audience) {
             return Err(TokenError::WrongAudience);
         }
-        let expires_at = time(claims.get("exp"), TokenError::NoExpiry)?.saturating_add(self.leeway_s);
-        if expires_at <= now_s {
+        let [expires_at, not_before, issued_at] = ["exp", "nbf", "iat"].map(|name| time(claims.get(name)));
+        let expires_at = expires_at?.ok_or(TokenError::NoExpiry)?;
+        if expires_at.saturating_add(self.leeway_s) <= now_s {
             return Err(TokenError::Expired);
         }
-        if claims.contains_key("nbf") && time(claims.get("nbf"), TokenError::Malformed)? > now_s + self.leeway_s {
+        if not_before?.is_some_and(|at| at > now_s + self.leeway_s) {
             return Err(TokenError::NotYetValid);
+        }
+        // One that does not say since when it is good, or says that it is only in future, is good from now on at least.
+        let since = issued_at?.unwrap_or(now_s).min(now_s);
+        if self.max_lifetime_s.is_some_and(|max| expires_at.saturating_sub(since) > max.saturating_add(self.leeway_s)) {
+            return Err(TokenError::LivesTooLong);
         }
         let identity = match claims.get(&self.identity) {
             Some(Value::String(text)) if !text.is_empty() => text.clone(),
             Some(Value::Number(number)) => number.to_string(),
             _ => return Err(TokenError::NoIdentity),
         };
-        Ok(Said { identity, expires_at, claims })
+        Ok(Said { identity, expires_at: expires_at.saturating_add(self.leeway_s), claims })
     }
 }
 
-/// A claim that is a time, in whole seconds since 1970 (RFC 7519 allows fractions).
-fn time(claim: Option<&Value>, otherwise: TokenError) -> Result<u64, TokenError> {
-    let Some(Value::Number(number)) = claim else { return Err(otherwise) };
-    let seconds = number.as_u64().or_else(|| number.as_f64().map(|seconds| seconds as u64));
-    seconds.ok_or(otherwise)
+/// Refuses a head that cannot be followed as it is meant. Members that nobody must understand are left unread.
+fn check_head(token: &str) -> Result<(), TokenError> {
+    let head = token.split('.').next().unwrap_or_default();
+    let head = BASE64_URL_SAFE_NO_PAD.decode(head).map_err(|_| TokenError::Malformed)?;
+    let Ok(Unique(Value::Object(head))) = serde_json::from_slice(&head) else { return Err(TokenError::Malformed) };
+    if head.contains_key("crit") || head.get("b64").is_some_and(|is_usual| *is_usual != true) {
+        return Err(TokenError::UnknownExtension);
+    }
+    let kind = head.get("typ").and_then(Value::as_str).unwrap_or_default().to_ascii_lowercase();
+    if kind.ends_with("+jwt") && !kind.ends_with("at+jwt") { Err(TokenError::OtherType) } else { Ok(()) }
+}
+
+/// A claim that is a time, in whole seconds since 1970 (RFC 7519 allows fractions); `None` if it is not there.
+fn time(claim: Option<&Value>) -> Result<Option<u64>, TokenError> {
+    let Some(claim) = claim else { return Ok(None) };
+    let seconds = claim.as_f64().filter(|seconds| *seconds <= MAX_TIME_S).ok_or(TokenError::BadTime)?;
+    // Before 1970 is 1970: as long ago as can be.
+    Ok(Some(seconds as u64))
 }
 
 #[cfg(test)]
@@ -165,7 +228,15 @@ mod tests {
 
     fn tokens(keys: Vec<Key>) -> Tokens {
         let (issuer, audience) = (Some("https://id.example".to_owned()), Some("push".to_owned()));
-        Tokens { issuer, audience, identity: "sub".to_owned(), leeway_s: 5, keys, set: Vec::new() }
+        Tokens {
+            issuer,
+            audience,
+            identity: "sub".to_owned(),
+            leeway_s: 5,
+            max_lifetime_s: None,
+            keys,
+            set: Vec::new(),
+        }
     }
 
     fn by_secret() -> Tokens {
@@ -275,14 +346,92 @@ mod tests {
             ("aud", json!({ "push": "push" }), TokenError::WrongAudience),
             ("exp", json!(NOW - 5), TokenError::Expired),
             ("exp", json!(-1), TokenError::Expired),
-            ("exp", json!("2099"), TokenError::NoExpiry),
-            ("exp", Value::Null, TokenError::NoExpiry),
+            ("exp", json!("2099"), TokenError::BadTime),
+            ("exp", Value::Null, TokenError::BadTime),
+            ("exp", json!([NOW + 60]), TokenError::Malformed),
+            ("exp", json!(1e300), TokenError::BadTime),
+            ("exp", json!(u64::MAX), TokenError::BadTime),
+            ("exp", json!((NOW + 60) * 1000), TokenError::BadTime),
             ("nbf", json!(NOW + 6), TokenError::NotYetValid),
-            ("nbf", json!("now"), TokenError::Malformed),
+            ("nbf", json!("now"), TokenError::BadTime),
+            ("nbf", Value::Null, TokenError::BadTime),
+            ("nbf", json!(1e300), TokenError::BadTime),
+            ("iat", json!("now"), TokenError::BadTime),
             ("sub", json!(""), TokenError::NoIdentity),
             ("sub", json!(["ada"]), TokenError::Malformed),
         ] {
             assert_eq!(check(name, value.clone()), Err(error), "{name} {value}");
+        }
+    }
+
+    #[test]
+    fn what_a_head_asks_for_is_done_or_refused() {
+        let check = |head: Value| {
+            let token = Signer::secret(SECRET).token_with(head, &claims());
+            by_secret().check(&token, NOW, &mut 0).map(|said| said.identity)
+        };
+        for fine in [
+            json!({}),
+            json!({ "typ": "at+JWT" }),
+            json!({ "typ": "application/at+jwt" }),
+            json!({ "b64": true }),
+            json!({ "zip": "DEF", "jku": "https://evil.example/", "of": { "no": "interest" } }),
+        ] {
+            assert_eq!(check(fine.clone()), Ok("ada".to_owned()), "{fine}");
+        }
+        for (head, error) in [
+            (json!({ "crit": ["exp"], "exp": 1 }), TokenError::UnknownExtension),
+            (json!({ "crit": [] }), TokenError::UnknownExtension),
+            (json!({ "crit": null }), TokenError::UnknownExtension),
+            (json!({ "b64": false }), TokenError::UnknownExtension),
+            (json!({ "b64": "no" }), TokenError::UnknownExtension),
+            (json!({ "typ": "logout+jwt" }), TokenError::OtherType),
+            (json!({ "typ": "application/DPoP+jwt" }), TokenError::OtherType),
+            (json!({ "typ": ["JWT"] }), TokenError::Malformed),
+            (json!({ "kid": 1 }), TokenError::Malformed),
+        ] {
+            assert_eq!(check(head.clone()), Err(error), "{head}");
+        }
+    }
+
+    #[test]
+    fn what_names_a_member_twice_is_no_token() {
+        let claims = claims().to_string();
+        let twice = |text: &str, more: &str| format!("{},{more}}}", text.strip_suffix('}').unwrap());
+        let head = r#"{"alg":"HS256"}"#;
+        for (head, claims) in [
+            (head.to_owned(), twice(&claims, r#""sub":"bob""#)),
+            (head.to_owned(), twice(&claims, r#""more":{"a":1,"a":2}"#)),
+            (twice(head, r#""alg":"HS256""#), claims.clone()),
+            (twice(head, r#""x":1,"x":1"#), claims),
+        ] {
+            let token = Signer::secret(SECRET).signed(&head, &claims);
+            assert_eq!(by_secret().check(&token, NOW, &mut 0).unwrap_err(), TokenError::Malformed, "{head} {claims}");
+        }
+    }
+
+    #[test]
+    fn a_lifetime_has_a_limit_where_one_is_set() {
+        let check = |exp: u64, iat: Value| {
+            let (mut claims, mut tokens) = (claims(), by_secret());
+            claims["exp"] = exp.into();
+            if iat != false {
+                claims["iat"] = iat;
+            }
+            tokens.max_lifetime_s = Some(3600);
+            tokens.check(&Signer::secret(SECRET).token(&claims), NOW, &mut 0).map(|said| said.expires_at)
+        };
+        for (exp, iat, is_fine) in [
+            (NOW + 3605, json!(false), true),
+            (NOW + 3606, json!(false), false),
+            (NOW + 60, json!(NOW - 3540), true),
+            (NOW + 60, json!(NOW - 3546), false),
+            (NOW + 60, json!(-1e300), false),
+            // What is issued in future lives from now on.
+            (NOW + 9000, json!(NOW + 8999), false),
+        ] {
+            let expected = if is_fine { Ok(exp + 5) } else { Err(TokenError::LivesTooLong) };
+            assert_eq!(check(exp, iat.clone()), expected, "{exp} {iat}");
         }
     }
 

@@ -5,7 +5,7 @@ use crate::requests::{self, Answer, Refusal, bad, json};
 use crate::routes::{Route, Routes};
 use crate::{Application, Body, Publisher, Request, Response};
 use pushlab_access::{Holder, LiveAccess, Person, Right};
-use pushlab_session::gate::{self, Gate};
+use pushlab_session::gate::{self, Gate, refusal_of_token};
 use pushlab_wire::channel::Channel;
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
@@ -110,7 +110,11 @@ impl BackEnd {
     /// Who asks.
     fn person(&self, request: &Request) -> Result<Arc<Person>, Refusal> {
         let person = request.person.clone().unwrap_or_else(|| Ok(self.access.rules().anonymous()));
-        person.map_err(|(code, text)| Refusal::new(code, text))
+        person.map_err(|cause| {
+            self.access.refusals.add(cause, Some(request.peer));
+            let (code, text) = refusal_of_token(cause);
+            Refusal::new(code, text)
+        })
     }
 
     /// Lets nobody but the back end go on.

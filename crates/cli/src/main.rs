@@ -4,6 +4,7 @@
 mod output;
 
 mod commands;
+mod exposed;
 mod failure;
 mod format;
 mod gate;

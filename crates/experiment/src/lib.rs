@@ -17,6 +17,7 @@ pub mod assertion;
 mod card;
 pub mod cell;
 mod checks;
+mod durations;
 mod expect;
 mod experiment;
 pub mod findings;

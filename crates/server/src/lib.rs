@@ -336,6 +336,9 @@ impl Shared {
         (stats.history_channels, stats.history_bytes) = self.distributor.history_size();
         stats.kept_bytes = self.account.beside_history();
         stats.cursor = self.distributor.head().to_string();
+        if let Some(access) = &self.config.access {
+            stats.refused_tokens = access.refusals.by_cause().collect();
+        }
         stats
     }
 }

@@ -191,7 +191,8 @@ mod tests {
     }
 
     fn rules(text: &str) -> Access {
-        Access::read(text, "access.toml", &mut |_| unreachable!()).unwrap()
+        let text = format!("{text}\n[token]\n[[token.key]]\nalgorithm = \"HS256\"\nfile = \"secret\"");
+        Access::read(&text, "access.toml", &mut |_| Ok(b"0123456789abcdef0123456789abcdef".to_vec())).unwrap()
     }
 
     fn somebody(name: &str) -> Holder {

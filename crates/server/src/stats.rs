@@ -13,6 +13,13 @@ macro_rules! connections_doc {
     };
 }
 
+/// What is said of the tokens that were not taken.
+macro_rules! refused_tokens_doc {
+    () => {
+        "Tokens, tickets and keys of the back end that were not taken, by cause."
+    };
+}
+
 macro_rules! counters {
     (
         counters { $($(#[doc = $doc:literal])+ $name:ident => $metric:literal),* $(,)? }
@@ -40,6 +47,8 @@ macro_rules! counters {
             $($(#[doc = $gauge_doc])+ pub $gauge: i64,)*
             #[doc = connections_doc!()]
             pub connections: BTreeMap<&'static str, i64>,
+            #[doc = refused_tokens_doc!()]
+            pub refused_tokens: BTreeMap<&'static str, u64>,
             /// How the event loops fan out: `uring`, `write`, or `uring and write` if some have lost their ring.
             pub io: &'static str,
             /// How many of them use io_uring.
@@ -81,6 +90,11 @@ macro_rules! counters {
                 let mut connections = page.family("pushlab_connections", Kind::Gauge, connections_doc!());
                 for (transport, open) in &self.connections {
                     connections.sample(&[("transport", transport)], *open as f64);
+                }
+                let mut refused =
+                    page.family("pushlab_tokens_refused_total", Kind::Counter, refused_tokens_doc!());
+                for (cause, count) in &self.refused_tokens {
+                    refused.sample(&[("cause", cause)], *count as f64);
                 }
                 page.family("pushlab_history_channels", Kind::Gauge, "Channels with history.")
                     .sample(&[], self.history_channels as f64);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub type Refusal = (ErrorCode, Cow<'static, str>);
 
 /// Who shows what with a request, or why what is shown is not taken.
-pub type Shown = Result<Arc<Person>, Refusal>;
+pub type Shown = Result<Arc<Person>, TokenError>;
 
 /// What to tell somebody without a pass.
 pub const NEEDS_PASS: &str = "this needs the token that the program printed when it started: in a browser, open the \
@@ -162,37 +162,59 @@ impl Gate {
         if identity.has_pass { Ok(()) } else { Err((ErrorCode::Unauthorized, NEEDS_PASS.into())) }
     }
 
-    /// Who sent a request, where an access file tells who may do what; `None` where there is none. Adds to `checks` how many
-    /// signatures had to be checked for that.
+    /// Whether there is anything that somebody may do.
     ///
     /// # Errors
-    /// `unauthorized` or `token-expired`, with what to tell: what is wrong with a token is never overlooked.
-    pub fn person(
-        &self,
-        head: &RequestHead<'_, '_>,
-        unix_s: u64,
-        checks: &mut usize,
-    ) -> Result<Option<Arc<Person>>, Refusal> {
-        let Some(person) = self.shown(head, unix_s, checks).transpose()? else { return Ok(None) };
+    /// `unauthorized` or `forbidden`, with what to tell.
+    pub fn may_anything(person: &Person) -> Result<(), Refusal> {
         match person.identity() {
-            _ if person.may_anything() => Ok(Some(person)),
+            _ if person.may_anything() => Ok(()),
             Some(_) => Err((ErrorCode::Forbidden, "no rule of the access file allows this token anything".into())),
             None => Err((ErrorCode::Unauthorized, NEEDS_TOKEN.into())),
         }
     }
 
-    /// The same, whatever they may do.
+    /// Who shows what with a request, where an access file tells who may do what: a token on purpose, a ticket, or a cookie;
+    /// the first of these that is there counts, and what is wrong with it is never overlooked. Adds to `checks` how many
+    /// signatures had to be checked for that.
     pub fn shown(&self, head: &RequestHead<'_, '_>, unix_s: u64, checks: &mut usize) -> Option<Shown> {
         let access = self.access.as_ref()?;
         let ticket = || split_target(head.target).1.find(|(name, _)| name == "ticket").map(|(_, value)| value);
-        Some(person_by(access, head.fields_and_cookies(), ticket, unix_s, checks))
+        let fields = head.fields_and_cookies();
+        Some(if let Some(token) = sent_token(fields.clone()) {
+            access.check(token, unix_s, checks)
+        } else if let Some(ticket) = ticket() {
+            access.person_by_ticket(&ticket, unix_s, checks)
+        } else if let Some(token) = self.kept_token(fields, access) {
+            access.check(token, unix_s, checks)
+        } else {
+            Ok(access.rules().anonymous())
+        })
     }
 
     /// The token that a request shows, as whoever wants a ticket for it does.
     pub fn token<'h>(&self, head: &RequestHead<'_, 'h>) -> Option<&'h str> {
         let access = self.access.as_ref()?;
         let fields = head.fields_and_cookies();
-        sent_token(fields.clone()).or_else(|| kept_token(fields, access))
+        sent_token(fields.clone()).or_else(|| self.kept_token(fields, access))
+    }
+
+    /// The token in the cookie that the access file names. Browsers send it with every request, whoever's page makes them:
+    /// it counts only from a page that is named, or is the server's own.
+    fn kept_token<'h>(
+        &self,
+        fields: impl Iterator<Item = (&'h str, &'h str)> + Clone,
+        access: &LiveAccess,
+    ) -> Option<&'h str> {
+        let rules = access.rules();
+        let name = rules.cookie()?;
+        let (_, token) = cookies(fields.clone()).find(|(other, _)| *other == name)?;
+        let is_named = match self.site.request_origin(fields.clone()) {
+            RequestOrigin::Own => true,
+            RequestOrigin::Guest => self.site.page_of(fields).is_some(),
+            RequestOrigin::Link | RequestOrigin::OtherSite | RequestOrigin::OtherName => false,
+        };
+        is_named.then_some(token)
     }
 
     /// Whether somebody may see the server's counters.
@@ -273,29 +295,6 @@ pub fn may_receive(person: &Person, channel: &str, right: Right) -> bool {
     }
 }
 
-/// Who shows what with a request: a token on purpose, a ticket, or a cookie; the first of these that is there counts.
-///
-/// # Errors
-/// `unauthorized` or `token-expired`, with what to tell.
-fn person_by<'h>(
-    access: &LiveAccess,
-    fields: impl Iterator<Item = (&'h str, &'h str)> + Clone,
-    ticket: impl FnOnce() -> Option<Cow<'h, str>>,
-    unix_s: u64,
-    checks: &mut usize,
-) -> Shown {
-    let shown = if let Some(token) = sent_token(fields.clone()) {
-        access.check(token, unix_s, checks)
-    } else if let Some(ticket) = ticket() {
-        access.person_by_ticket(&ticket, unix_s, checks)
-    } else if let Some(token) = kept_token(fields, access) {
-        access.check(token, unix_s, checks)
-    } else {
-        Ok(access.rules().anonymous())
-    };
-    shown.map_err(refusal_of_token)
-}
-
 /// Whether a request with these fields shows the pass. A cookie counts for nothing: browsers send it to every port of the
 /// host, whoever listens there.
 pub fn shows<'h>(pass: &Pass, fields: impl Iterator<Item = (&'h str, &'h str)> + Clone) -> bool {
@@ -306,13 +305,6 @@ pub fn shows<'h>(pass: &Pass, fields: impl Iterator<Item = (&'h str, &'h str)> +
 fn sent_token<'h>(fields: impl Iterator<Item = (&'h str, &'h str)> + Clone) -> Option<&'h str> {
     let subprotocol = || subprotocols(fields.clone()).find_map(|name| name.strip_prefix(TOKEN_SUBPROTOCOL));
     bearers(fields.clone()).next().or_else(subprotocol)
-}
-
-/// The token in the cookie that the access file names, which browsers send with every request.
-fn kept_token<'h>(fields: impl Iterator<Item = (&'h str, &'h str)>, access: &LiveAccess) -> Option<&'h str> {
-    let rules = access.rules();
-    let cookie = rules.cookie()?;
-    cookies(fields).find(|(name, _)| *name == cookie).map(|(_, value)| value)
 }
 
 /// The subprotocols that a WebSocket's client offers.
@@ -326,8 +318,12 @@ pub fn refusal_of_limit(LimitReached(text): LimitReached) -> Refusal {
 }
 
 /// What to tell whose token is not taken.
-pub(crate) fn refusal_of_token(error: TokenError) -> Refusal {
-    let code = if error == TokenError::Expired { ErrorCode::TokenExpired } else { ErrorCode::Unauthorized };
+pub fn refusal_of_token(error: TokenError) -> Refusal {
+    let code = match error {
+        TokenError::Expired => ErrorCode::TokenExpired,
+        TokenError::OtherIdentity => ErrorCode::Forbidden,
+        _ => ErrorCode::Unauthorized,
+    };
     (code, error.to_string().into())
 }
 

@@ -1,8 +1,11 @@
 //! `pushlab access`, and the access file of a server.
 
-use anyhow::{Context as _, anyhow};
+use crate::exposed;
+use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, Subcommand};
-use pushlab_server::access::{Access, LiveAccess, Right};
+use pushlab_os::clock;
+use pushlab_server::Guests;
+use pushlab_server::access::{Access, LiveAccess, Right, Untold};
 use pushlab_wire::channel::Channel;
 use pushlab_wire::codes::ExitCode;
 use rustls::crypto::ring;
@@ -17,12 +20,14 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 const KEY_SET_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest key set, bytes.
 const MAX_KEY_SET_BYTES: u64 = 1 << 20;
-/// How long a key set is used before it is asked for again.
-const KEY_SET_AGE: Duration = Duration::from_secs(600);
-/// Shortest time between two times of asking, whatever keys tokens name.
+/// How long until a key set is asked for again, or half of its greatest age, if that is less.
+const KEY_SET_PERIOD: Duration = Duration::from_secs(600);
+/// Shortest time between two times of asking, whatever keys tokens name, or the same half.
 const KEY_SET_PAUSE: Duration = Duration::from_secs(10);
 /// How often it is looked whether a key set is due.
 const WATCH: Duration = Duration::from_millis(500);
+/// Shortest time between two lines about refused tokens.
+const REFUSALS_PAUSE: Duration = Duration::from_secs(1);
 
 /// Check an access file.
 #[derive(Debug, Args)]
@@ -52,13 +57,11 @@ struct CheckArgs {
 
 pub fn run(args: &AccessArgs) -> anyhow::Result<ExitCode> {
     let AccessCommand::Check(args) = &args.command;
-    let file = AccessFile::open(&args.file)?;
-    let now_s = pushlab_os::clock::since_1970_ns() / 1_000_000_000;
-    let mut access = file.read()?;
-    if let Some(url) = access.key_set_url().map(str::to_owned) {
-        let set = fetch_key_set(&url)?;
-        access.take_key_set(&set).with_context(|| url.clone())?;
-        println!("{url} has usable keys");
+    let file = AccessFile::open(&args.file, &Guests::default())?;
+    let now_s = clock::since_1970_ns() / 1_000_000_000;
+    let access = file.read_with_keys()?;
+    if let Some(count) = access.key_count() {
+        println!("tokens are checked by {}", if count == 1 { "1 key".to_owned() } else { format!("{count} keys") });
     }
     let live = LiveAccess::new(access);
     println!("{} is in order", args.file.display());
@@ -91,21 +94,49 @@ pub fn run(args: &AccessArgs) -> anyhow::Result<ExitCode> {
 #[derive(Debug, Clone)]
 pub struct AccessFile {
     path: PathBuf,
+    /// Pages of every site may use the transports.
+    is_for_all_pages: bool,
 }
 
 impl AccessFile {
-    /// This file, wherever the process changes to later.
-    pub fn open(path: &Path) -> anyhow::Result<Self> {
+    /// This file, wherever the process changes to later, for a server with these guests.
+    pub fn open(path: &Path, guests: &Guests) -> anyhow::Result<Self> {
         let path = path.canonicalize().with_context(|| format!("cannot read the access file {}", path.display()))?;
-        Ok(Self { path })
+        Ok(Self { path, is_for_all_pages: *guests == Guests::Everybody })
     }
 
+    /// Reads it, and warns of what is dangerous.
     fn read(&self) -> anyhow::Result<Access> {
         let origin = self.path.display().to_string();
         let text = fs::read_to_string(&self.path).with_context(|| format!("cannot read the access file {origin}"))?;
         // What it names stands beside it.
         let folder = self.path.parent().unwrap_or(Path::new("/"));
-        Ok(Access::read(&text, &origin, &mut |file| fs::read(folder.join(file)))?)
+        let access = Access::read(&text, &origin, &mut |file| fs::read(folder.join(file)))?;
+        if self.is_for_all_pages && access.cookie().is_some() {
+            bail!(
+                "{origin}: token.cookie does not go with --allow-origin '*', by which any page could act as whoever visits \
+                 it; name the origins whose pages may use the transports, or leave the cookie out"
+            );
+        }
+        let named = access.files().iter().map(|file| (folder.join(&file.path), file.is_secret));
+        for (path, is_secret) in named.chain([(self.path.clone(), false)]) {
+            exposed::warning(&path, is_secret).inspect(|warning| tell(warning));
+        }
+        if access.key_set().is_none() && access.key_count() == Some(0) {
+            tell(&format!("{origin}: its key set has no key that could check a token; none is taken"));
+        }
+        Ok(access)
+    }
+
+    /// The same with the keys of its key set, if that is behind an address.
+    fn read_with_keys(&self) -> anyhow::Result<Access> {
+        let mut access = self.read()?;
+        if let Some(url) = access.key_set().map(|set| set.url.clone()) {
+            let now_ns = clock::monotonic_ns();
+            let count = access.take_key_set(&fetch_key_set(&url)?, now_ns).with_context(|| url.clone())?;
+            tell_if_none(count, &url);
+        }
+        Ok(access)
     }
 
     /// The rules, for a server. Where the key set is behind an address, a thread keeps it up to date; until it has come,
@@ -114,9 +145,9 @@ impl AccessFile {
         let live = Arc::new(LiveAccess::new(self.read()?));
         let watched = Arc::downgrade(&live);
         let keep = move || {
-            let mut asked_at = None;
+            let mut asked_at_ns = None;
             while let Some(live) = watched.upgrade() {
-                Self::refresh_keys(&live, &mut asked_at);
+                Self::refresh_keys(&live, &mut asked_at_ns);
                 drop(live);
                 std::thread::sleep(WATCH);
             }
@@ -125,31 +156,40 @@ impl AccessFile {
         Ok(live)
     }
 
-    /// Asks for the key set if that is due.
-    fn refresh_keys(live: &LiveAccess, asked_at: &mut Option<Instant>) {
-        let Some(url) = live.rules().key_set_url().map(str::to_owned) else { return };
-        let age = asked_at.map_or(Duration::MAX, |at| at.elapsed());
-        let has_keys = live.rules().has_key_set();
-        let is_due = age >= KEY_SET_AGE || age >= KEY_SET_PAUSE && (!has_keys || live.takes_wish_for_keys());
-        if !is_due {
+    /// Forgets the key set if it is too old, and asks for it if that is due.
+    fn refresh_keys(live: &LiveAccess, asked_at_ns: &mut Option<u64>) {
+        let now_ns = clock::monotonic_ns();
+        if live.forget_old_keys(now_ns) {
+            tell(
+                "the keys of the key set have grown too old; no token is taken that needs one until they can be fetched",
+            );
+        }
+        let rules = live.rules();
+        let Some(set) = rules.key_set() else { return };
+        let since = asked_at_ns.map_or(Duration::MAX, |at_ns| Duration::from_nanos(now_ns.saturating_sub(at_ns)));
+        let period = KEY_SET_PERIOD.min(set.max_age / 2);
+        let is_wanted = || set.age(now_ns).is_none() || live.takes_wish_for_keys();
+        if since < period && (since < KEY_SET_PAUSE.min(period) || !is_wanted()) {
             return;
         }
-        *asked_at = Some(Instant::now());
-        let taken = fetch_key_set(&url).and_then(|set| live.take_key_set(&set).context(url));
-        if let Err(error) = taken {
-            tell(&format!("the keys for tokens stay as they are: {error:#}; the server will ask again in a while"));
+        *asked_at_ns = Some(now_ns);
+        let url = &set.url;
+        let taken = fetch_key_set(url).and_then(|set| live.take_key_set(&rules, &set, now_ns).context(url.clone()));
+        match taken {
+            Ok(Some(count)) => tell_if_none(count, url),
+            Ok(None) => tell(&format!("{url} answered after the access file had changed; its keys are not taken")),
+            Err(error) => {
+                let age = set.age(now_ns).map_or("there are none yet".to_owned(), |age| {
+                    format!("those of {} s ago count for {} s", age.as_secs(), set.max_age.as_secs())
+                });
+                tell(&format!("no new keys for tokens, {age}: {error:#}; the server will ask again in a while"));
+            }
         }
     }
 
     /// Reads the file again, for what comes from now on. If it cannot be used, the old rules stay.
     pub fn reload(&self, live: &LiveAccess) {
-        let access = self.read().and_then(|mut access| {
-            if let Some(url) = access.key_set_url().map(str::to_owned) {
-                access.take_key_set(&fetch_key_set(&url)?).with_context(|| url)?;
-            }
-            Ok(access)
-        });
-        match access {
+        match self.read_with_keys() {
             Ok(access) => {
                 live.replace(access);
                 tell(&format!("{} was read again; new requests and tokens follow it", self.path.display()));
@@ -159,8 +199,26 @@ impl AccessFile {
     }
 }
 
+/// Tells of the tokens that were refused since it did so last, in one line a second at most. It names no token.
+pub fn tell_refusals(live: &LiveAccess, told_at: &mut Option<Instant>) {
+    if told_at.is_some_and(|at| at.elapsed() < REFUSALS_PAUSE) {
+        return;
+    }
+    let Some(Untold { count, address, cause }) = live.refusals.take_untold() else { return };
+    *told_at = Some(Instant::now());
+    let from = address.map_or(String::new(), |address| format!(" from {address}"));
+    let more = if count > 1 { format!(" ({} more since the line before)", count - 1) } else { String::new() };
+    tell(&format!("refused{from}: {cause}{more}"));
+}
+
+fn tell_if_none(count: usize, url: &str) {
+    if count == 0 {
+        tell(&format!("{url} has no key that could check a token; none is taken that needs one"));
+    }
+}
+
 /// Tells whoever runs the server. The terminal may have gone, and eprintln! would panic.
-fn tell(text: &str) {
+pub fn tell(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 

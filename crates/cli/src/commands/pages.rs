@@ -1,7 +1,8 @@
 //! What a server of ours serves beside the transports: console and demos.
 
-use super::access::AccessFile;
+use super::access::{AccessFile, tell, tell_refusals};
 use super::results::StoreArgs;
+use crate::exposed;
 use crate::signals::{self, Wish};
 use clap::Args;
 use pushlab_application::Application;
@@ -13,7 +14,6 @@ use pushlab_server::access::LiveAccess;
 use pushlab_server::access::proxies::{Network, TrustedProxies};
 use pushlab_server::{BadOrigin, Config, Guests, Origin, Server, Site, TlsFiles};
 use pushlab_subjects::running::ALLOW_ORIGIN;
-use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -118,6 +118,7 @@ impl TlsArgs {
     /// The files, if it is to speak TLS.
     pub fn files(&self) -> Option<TlsFiles> {
         let (certificate, key) = self.tls_certificate.clone().zip(self.tls_key.clone())?;
+        exposed::warning(&key, true).inspect(|warning| tell(warning));
         Some(TlsFiles { certificate, key })
     }
 
@@ -132,7 +133,9 @@ impl TlsArgs {
     /// Waits until the server is to stop, or has failed. At SIGHUP it reads its certificate and its access file again;
     /// where it has neither there is nothing to read, and SIGHUP ends the process, as it does any whose terminal has gone.
     pub fn attend(&self, server: &Server, access: Option<&(AccessFile, Arc<LiveAccess>)>) {
+        let mut told_at = None;
         while server.is_running() {
+            access.inspect(|(_, live)| tell_refusals(live, &mut told_at));
             match signals::wait_as_server(access.is_some() || self.tls_certificate.is_some(), WATCH) {
                 None => {}
                 Some(Wish::Stop) => return,
@@ -145,13 +148,12 @@ impl TlsArgs {
     }
 
     fn reload(&self, server: &Server) {
-        let Some(certificate) = &self.tls_certificate else { return };
+        let Some(TlsFiles { certificate, .. }) = self.files() else { return };
         let told = match server.reload_tls() {
             Ok(()) => format!("{} was read again; new connections get this certificate", certificate.display()),
             Err(error) => format!("the old certificate stays: {error}; then send SIGHUP again"),
         };
-        // The terminal may be what has gone, and eprintln! would panic.
-        let _ = writeln!(io::stderr(), "{told}");
+        tell(&told);
     }
 
     /// With what its addresses begin.

@@ -190,10 +190,11 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     args.tls.block_signals(args.access.is_some());
     let mut config = config(args)?;
     let is_loopback = config.listen.ip().is_loopback();
+    config.site = Site { guests: args.guests.guests(), ..args.site.site(is_loopback) };
     let access = match &args.access {
         None => None,
         Some(path) => {
-            let file = AccessFile::open(path)?;
+            let file = AccessFile::open(path, &config.site.guests)?;
             let live = file.serve()?;
             config.access = Some(Arc::clone(&live));
             Some((file, live))
@@ -207,7 +208,6 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         );
     }
     config.trusted_proxies = args.site.proxies();
-    config.site = Site { guests: args.guests.guests(), ..args.site.site(is_loopback) };
     if !args.no_pages && (args.pages || access.is_none()) {
         let console = Console::new(pushlab_console::Config {
             store: args.store.clone(),

@@ -13,24 +13,29 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-const SECRET: &str = "0123456789abcdef0123456789abcdef";
+pub const SECRET: &str = "0123456789abcdef0123456789abcdef";
 pub const KEY: &str = "the-key-of-the-back-end-0123456789";
 pub const UPGRADE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
                        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 
-fn now_s() -> u64 {
+pub fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
 
-fn sign(secret: &str, claims: &Value) -> String {
+pub fn sign(secret: &str, claims: &Value) -> String {
+    sign_with(json!({ "alg": "HS256" }), secret, claims)
+}
+
+/// A token with this head.
+pub fn sign_with(head: Value, secret: &str, claims: &Value) -> String {
     let text = |part: &Value| BASE64_URL_SAFE_NO_PAD.encode(part.to_string());
-    let message = format!("{}.{}", text(&json!({ "alg": "HS256" })), text(claims));
+    let message = format!("{}.{}", text(&head), text(claims));
     let signature = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()), message.as_bytes());
     format!("{message}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature))
 }
 
 /// A token of somebody, good for so many seconds.
-fn token(sub: &str, good_for_s: u64) -> String {
+pub fn token(sub: &str, good_for_s: u64) -> String {
     sign(SECRET, &json!({ "aud": "push", "sub": sub, "exp": now_s() + good_for_s }))
 }
 
@@ -44,22 +49,27 @@ pub fn access(rules: &str) -> Access {
 }
 
 /// Ada may do everything in channels of hers, others nothing.
-const RULES: &str = "[[rule]]\nwho = \"identified\"\nclaims = { sub = \"ada\" }\nchannels = [\"ada:*\"]\n\
+pub const RULES: &str = "[[rule]]\nwho = \"identified\"\nclaims = { sub = \"ada\" }\nchannels = [\"ada:*\"]\n\
                      may = [\"subscribe\", \"publish\", \"history\"]\n\
                      [[rule]]\nwho = \"identified\"\nclaims = { sub = \"bob\" }\nchannels = [\"bob:*\"]\n\
                      may = [\"subscribe\", \"publish\", \"history\"]\n";
 
-fn start(rules: &str) -> (Subject, Arc<LiveAccess>) {
+pub fn start(rules: &str) -> (Subject, Arc<LiveAccess>) {
+    start_for(Guests::default(), rules)
+}
+
+/// The same with pages of these origins as guests.
+pub fn start_for(guests: Guests, rules: &str) -> (Subject, Arc<LiveAccess>) {
     let live = Arc::new(LiveAccess::new(access(rules)));
     let for_server = live.clone();
     let server = Subject::start(2, |config| {
         config.access = Some(for_server);
-        config.site.guests = Guests::default();
+        config.site.guests = guests;
     });
     (server, live)
 }
 
-fn ask(server: &Subject, request: &str, fields: &str, body: &str) -> Response {
+pub fn ask(server: &Subject, request: &str, fields: &str, body: &str) -> Response {
     let mut http = Http::connect(server.address());
     let length = format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
     let length = if body.is_empty() { String::new() } else { length };
@@ -70,7 +80,7 @@ fn ask(server: &Subject, request: &str, fields: &str, body: &str) -> Response {
     http.response()
 }
 
-fn bearer(token: &str) -> String {
+pub fn bearer(token: &str) -> String {
     format!("Authorization: Bearer {token}\r\n")
 }
 

@@ -24,3 +24,4 @@ mod slow;
 #[path = "../../../wire/src/exposition/strict.rs"]
 mod strict;
 mod tls;
+mod tokens;

@@ -38,7 +38,12 @@ fn every_counter_is_a_metric() {
     let numbers = stats.as_object().unwrap().iter().filter(|(name, v)| v.is_number() && *name != "t_ns").count();
     let families = strict::parse(&http.get("/metrics").body);
     let own = families.keys().filter(|name| name.starts_with("pushlab_")).count();
-    assert_eq!(own, numbers + ["connections", "build_info", "event_loops"].len(), "{stats:#}\n{:?}", families.keys());
+    assert_eq!(
+        own,
+        numbers + ["connections", "refused_tokens", "build_info", "event_loops"].len(),
+        "{stats:#}\n{:?}",
+        families.keys()
+    );
     assert!(families["process_open_fds"].samples.is_empty(), "two loops have tables of their own");
 }
 

@@ -5,12 +5,13 @@ use super::{Exchange, State};
 use crate::effect::{Context, Effect, Page};
 use crate::gate::{Gate, Refusal, refusal_of_token};
 use crate::standing::{Notice, Standing};
-use pushlab_access::{Holder, Person, TICKET_S};
+use pushlab_access::{Holder, Person, TICKET_S, TokenError};
 use pushlab_wire::channel::Channel;
 use pushlab_wire::codes::{CloseCode, ErrorCode};
 use pushlab_wire::http::RequestHead;
 use pushlab_wire::native::json_string;
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A channel that was asked for, and why it is refused.
@@ -37,14 +38,22 @@ impl Exchange {
 
     /// Lets in who sent a request, or does not.
     pub(super) fn admit(&mut self, head: &RequestHead<'_, '_>, cx: &mut Context<'_>) -> Result<(), Refusal> {
-        if cx.rules.gate.access.is_some() {
+        if let Some(access) = &cx.rules.gate.access {
+            let forwarded = head.raw_headers("x-forwarded-for");
+            let address = cx.peer.map(|peer| cx.rules.gate.trusted_proxies.client(peer.address, forwarded));
             // Checked once for each token, but whoever sends another each time is to take no more than their turn.
             let mut checks = 0;
-            let person = cx.rules.gate.person(head, cx.time.unix_s, &mut checks);
+            let shown = cx.rules.gate.shown(head, cx.time.unix_s, &mut checks);
             cx.output.coded_bytes += checks * SIGNATURE_WORK_BYTES;
-            let forwarded = head.raw_headers("x-forwarded-for");
-            let address = cx.peer.map(|peer| Holder::at(cx.rules.gate.trusted_proxies.client(peer.address, forwarded)));
-            self.standing = person?.map(|person| Box::new(Standing::new(person, address)));
+            let Some(person) = shown.transpose().map_err(|cause| {
+                access.refusals.add(cause, address);
+                refusal_of_token(cause)
+            })?
+            else {
+                return Ok(());
+            };
+            Gate::may_anything(&person)?;
+            self.standing = Some(Box::new(Standing::new(person, address.map(Holder::at))));
         }
         Ok(())
     }
@@ -204,19 +213,22 @@ impl Exchange {
         let mut checks = 0;
         let person = access.check(token, cx.time.unix_s, &mut checks);
         cx.output.coded_bytes += checks * SIGNATURE_WORK_BYTES;
-        let person = match person {
-            Ok(person) => person,
-            Err(error) => {
-                let (code, text) = refusal_of_token(error);
-                return self.say_error(code, &text, cx);
+        let is_theirs = |person: &Arc<Person>| standing.person.identity() == person.identity();
+        match person.and_then(|person| if is_theirs(&person) { Ok(person) } else { Err(TokenError::OtherIdentity) }) {
+            Ok(person) => {
+                standing.renew(person);
+                Effect::Reconsider
             }
-        };
-        if standing.person.identity() != person.identity() {
-            let text = "the token is somebody else's; open another connection for it";
-            return self.say_error(ErrorCode::Forbidden, text, cx);
+            Err(cause) => {
+                let address = match standing.address {
+                    Some(Holder::Address(address)) => Some(address),
+                    _ => None,
+                };
+                access.refusals.add(cause, address);
+                let (code, text) = refusal_of_token(cause);
+                self.say_error(code, &text, cx)
+            }
         }
-        standing.renew(person);
-        Effect::Reconsider
     }
 
     /// Looks which of its channels it may keep. Says which it may not, and for how long its token is good. `true`: the
@@ -250,7 +262,6 @@ mod tests {
     use super::*;
     use crate::fixtures::Server;
     use pushlab_access::{Access, LiveAccess};
-    use std::sync::Arc;
 
     const RULES: &str = "[token]\n[[token.key]]\nalgorithm = \"HS256\"\nfile = \"secret\"\n[[rule]]\nwho = \"everybody\"\n\
                          channels = [\"*\"]\nmay = [\"subscribe\"]\n";
