@@ -298,13 +298,17 @@ pub fn may_receive(person: &Person, channel: &str, right: Right) -> bool {
 /// Whether a request with these fields shows the pass. A cookie counts for nothing: browsers send it to every port of the
 /// host, whoever listens there.
 pub fn shows<'h>(pass: &Pass, fields: impl Iterator<Item = (&'h str, &'h str)> + Clone) -> bool {
-    sent_token(fields).is_some_and(|text| pass.is(text))
+    bearers(fields.clone()).chain(offered_tokens(fields)).any(|text| pass.is(text))
 }
 
 /// The token that a client sends with a request on purpose: as bearer, or as a subprotocol.
 fn sent_token<'h>(fields: impl Iterator<Item = (&'h str, &'h str)> + Clone) -> Option<&'h str> {
-    let subprotocol = || subprotocols(fields.clone()).find_map(|name| name.strip_prefix(TOKEN_SUBPROTOCOL));
-    bearers(fields.clone()).next().or_else(subprotocol)
+    bearers(fields.clone()).next().or_else(|| offered_tokens(fields).next())
+}
+
+/// The tokens among the subprotocols that a WebSocket's client offers.
+fn offered_tokens<'h>(fields: impl Iterator<Item = (&'h str, &'h str)>) -> impl Iterator<Item = &'h str> {
+    subprotocols(fields).filter_map(|name| name.strip_prefix(TOKEN_SUBPROTOCOL))
 }
 
 /// The subprotocols that a WebSocket's client offers.
