@@ -82,8 +82,8 @@ impl Broker {
         cache.install(recipe, is_interrupted)
     }
 
-    /// Starts it; port 0 takes a free one. It lets these users in and nobody else. Its log and its configuration are in a folder
-    /// that goes with it.
+    /// Starts it; port 0 takes a free one. It lets these users in and nobody else. Its log and its configuration are in a
+    /// folder that goes with it.
     ///
     /// # Errors
     /// See [`BrokerError`].

@@ -288,7 +288,10 @@ fn note(shared: &Mutex<Noticed>, event: Event) -> Ready<()> {
         Event::Disconnected | Event::Closed => {
             noticed.away_since.get_or_insert_with(Instant::now);
         }
-        Event::ServerError(ServerError::Other(why)) => noticed.error = Some(why),
+        // The protocol tells errors by their words alone, and others mend themselves.
+        Event::ServerError(ServerError::Other(why)) if why.to_lowercase().contains("permissions violation") => {
+            noticed.error = Some(why);
+        }
         Event::LameDuckMode
         | Event::Draining
         | Event::SlowConsumer(_)

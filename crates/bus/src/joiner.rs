@@ -94,8 +94,8 @@ impl JoinsAs {
 /// there is waited for.
 ///
 /// # Errors
-/// What waiting does not mend: a broker that lets nobody in with these words, or not do a worker's part, or a file that cannot be
-/// read.
+/// What waiting does not mend: a broker that lets nobody in with these words, or does not let him do his part, or a file
+/// that cannot be read.
 pub fn join(config: &JoinConfig, say: &mut dyn FnMut(&str), is_over: &mut dyn FnMut() -> bool) -> Result<(), BusError> {
     let mut wait = RETRY_MIN;
     loop {

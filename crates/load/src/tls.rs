@@ -15,9 +15,6 @@ use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection,
 use std::io::{self, Read as _, Write as _};
 use std::sync::Arc;
 
-/// Characters that an error shows of what is no certificate.
-const TEXT_SHOWN_MAX: usize = 100;
-
 /// A certificate that clients cannot trust.
 #[derive(Debug, thiserror::Error)]
 pub enum BadCertificate {
@@ -38,22 +35,12 @@ pub enum BadCertificate {
     /// No PEM.
     #[error("the certificate cannot be read: {0}")]
     Unreadable(#[from] pem::Error),
-    /// Nothing to trust.
-    #[error("tls.trust.certificate is {text:?}: it must be the text of a certificate, PEM, and not a file's name")]
-    Empty {
-        /// How it begins.
-        text: String,
-    },
+    /// Nothing to trust in such a text.
+    #[error("tls.trust.certificate is \"{0:.100}\": it must be the text of a certificate, PEM, and not a file's name")]
+    Empty(String),
     /// Not what X.509 wants.
     #[error("the certificate cannot be used: {0}")]
     Useless(#[from] rustls::Error),
-}
-
-impl BadCertificate {
-    /// Of a text without a certificate.
-    pub fn empty(text: &str) -> Self {
-        Self::Empty { text: text.chars().take(TEXT_SHOWN_MAX).collect() }
-    }
 }
 
 /// Why TLS cannot go on; the cause inside an [`io::Error`] of a connection.
@@ -193,7 +180,7 @@ fn roots_of(pem: &str) -> Result<RootCertStore, BadCertificate> {
     for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
         roots.add(certificate?)?;
     }
-    if roots.is_empty() { Err(BadCertificate::empty(pem)) } else { Ok(roots) }
+    if roots.is_empty() { Err(BadCertificate::Empty(pem.to_owned())) } else { Ok(roots) }
 }
 
 /// The authorities of this system, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name, as for OpenSSL. One that

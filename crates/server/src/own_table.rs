@@ -3,9 +3,9 @@
 use pushlab_os::descriptors;
 use std::os::fd::RawFd;
 
-/// Gives the calling thread, an event loop's, a table of its own, with what it owns (`kept`) and nothing that has a peer beside:
-/// a listener that stays open anywhere goes on taking connections that nobody accepts, and the peer of a socket or pipe would
-/// never see its end. `false` where the kernel refuses, and the table stays shared.
+/// Gives the calling thread, an event loop's, a table of its own, with what it owns (`kept`) and nothing else that has a
+/// peer: a listener that stays open anywhere goes on taking connections that nobody accepts, and the peer of a socket or
+/// pipe would never see its end. `false` where the kernel refuses, and the table stays shared.
 #[expect(unsafe_code, reason = "docs/decisions/0023-os.md")]
 pub fn leave(kept: &[RawFd]) -> bool {
     // SAFETY: an event loop owns its poll, listeners and connections alone until it ends, and no other thread uses them.

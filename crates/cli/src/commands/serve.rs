@@ -95,7 +95,8 @@ pub struct ServeArgs {
     #[command(flatten)]
     demos: DemoArgs,
     /// Take over from the server that listens at this Unix socket, if one does: its connections, its history, and
-    /// whoever connects meanwhile. Then listen there for the next one. The socket's folder must belong to this user alone: mode 0700.
+    /// whoever connects meanwhile. Then listen there for the next one. The socket's folder must be this user's alone: mode
+    /// 0700.
     #[arg(long, value_name = "SOCKET")]
     handover: Option<PathBuf>,
     /// Print the address as one line of JSON when ready.

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 /// Host virtual clients for labs on other machines: join a fleet, and wait for work until Ctrl-C or SIGTERM.
 ///
-/// Whoever may publish on the fleet's broker commands its workers (docs/fleet.md). Without --join it works for the process
-/// that started it, which is how the lab starts workers on its own machine.
+/// The fleet's labs command its workers (docs/fleet.md). Without --join it works for the process that started it, which is how
+/// the lab starts workers on its own machine.
 #[derive(Debug, Args)]
 pub struct WorkerArgs {
     #[command(flatten)]

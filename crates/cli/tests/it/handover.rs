@@ -3,7 +3,7 @@
 use crate::meeting::Meeting;
 use pushlab_os::folder::TemporaryFolder;
 use std::fs::{self, Permissions};
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _, pipe};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
@@ -132,12 +132,12 @@ fn a_socket_in_a_folder_that_others_may_enter_is_refused() {
     let folder = TemporaryFolder::make("pushlab").unwrap();
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     let mut command = Command::new(PUSHLAB);
-    command.args(["serve", "--no-pages", "--listen", "127.0.0.1:0", "--handover"]);
-    let mut server = command.arg(folder.path().join("s")).stderr(Stdio::piped()).spawn().unwrap();
-    let mut says = BufReader::new(server.stderr.take().unwrap());
-    let mut said = String::new();
-    says.read_line(&mut said).unwrap();
-    // One that has started would go on.
+    command.args(["serve", "--no-pages", "--json", "--listen", "127.0.0.1:0", "--handover"]);
+    let (says, output) = pipe().unwrap();
+    command.arg(folder.path().join("s")).stdout(output.try_clone().unwrap()).stderr(output);
+    let (mut server, mut said) = (command.spawn().unwrap(), String::new());
+    // One that has started says where, and goes on.
+    BufReader::new(says).read_line(&mut said).unwrap();
     server.kill().unwrap();
     server.wait().unwrap();
     assert!(said.contains("has mode 0755: it must be a folder of this process's user"), "{said}");

@@ -27,7 +27,7 @@ impl Trusted {
     pub fn of(target: &Target) -> Result<Option<Self>, BadCertificate> {
         let Some(Trust::Certificate(text)) = target.tls.as_ref().map(|tls| &tls.trust) else { return Ok(None) };
         let certificate = CertificateDer::from_pem_slice(text.as_bytes()).map_err(|error| match error {
-            pem::Error::NoItemsFound => BadCertificate::empty(text),
+            pem::Error::NoItemsFound => BadCertificate::Empty(text.clone()),
             error => error.into(),
         })?;
         let parsed = ParsedCertificate::try_from(&certificate)?;
@@ -92,7 +92,7 @@ AiEAikXOTWw5wsIdbHS/Nt7yKIBbUZDvP0z2WeY05xEhMB0=
             "127.0.0.1:8443:\tOID.2.16.840.1.101.3.4.2.1\tCF:2E:69:E6:DC:DF:06:8A:FB:63:C2:6B:4A:82:A0:AC:BC:27:25:C7:33:B3:83:9C:B3:76:0D:76:BF:B0:00:C7\t\n"
         );
         let empty = Trusted::of(&target(Trust::Certificate("own.pem".to_owned()))).unwrap_err();
-        assert!(matches!(empty, BadCertificate::Empty { ref text } if text == "own.pem"), "{empty}");
+        assert!(matches!(empty, BadCertificate::Empty(ref text) if text == "own.pem"), "{empty}");
         assert_eq!(Trusted::of(&target(Trust::System)).unwrap(), None);
         assert_eq!(Trusted::of(&Target { tls: None, ..target(Trust::System) }).unwrap(), None);
     }
