@@ -94,7 +94,7 @@ impl Hoard {
 
     /// Whether what is kept is published, and to a channel for each subscriber.
     pub fn is_published(self) -> bool {
-        self.counter() != "/open"
+        matches!(self.keeps, Keeps::SlowWebsocket | Keeps::SlowSse | Keeps::SlowStreaming | Keeps::SlowPolling)
     }
 
     /// Whether it reads nothing because its connections' receive buffers are tiny, instead of their streams' windows.
@@ -121,7 +121,7 @@ impl Hoard {
     /// The server's counter of those who are there before it begins.
     pub fn counter(self) -> &'static str {
         match self.keeps {
-            Keeps::SlowWebsocket => "/connections/websocket",
+            _ if self.is_websocket() => "/connections/websocket",
             Keeps::SlowSse => "/connections/sse",
             Keeps::SlowStreaming => "/connections/http-streaming",
             Keeps::SlowPolling => "/held_polls",
@@ -157,13 +157,14 @@ impl Hoard {
     }
 
     fn is_websocket(self) -> bool {
-        matches!(self.keeps, Keeps::SlowWebsocket | Keeps::HalfMessage)
+        // Who has shaken hands and says nothing is not waited for as long.
+        matches!(self.keeps, Keeps::SlowWebsocket | Keeps::HalfMessage | Keeps::HalfRecord)
     }
 
     fn path(self, channel: usize) -> Option<String> {
         let channel = channel_name(channel);
         match self.keeps {
-            Keeps::SlowWebsocket | Keeps::HalfMessage => Some(format!("/ws?channel={channel}")),
+            _ if self.is_websocket() => Some(format!("/ws?channel={channel}")),
             Keeps::SlowSse => Some(format!("/sse?channel={channel}")),
             Keeps::SlowStreaming => Some(format!("/stream?channel={channel}")),
             Keeps::SlowPolling => Some(format!("/poll?channel={channel}&wait=60")),
