@@ -5,6 +5,7 @@ use crate::streams::{self, END_STREAM, STREAMS, Streams, WEBSOCKET, frame, kind}
 use clap::ValueEnum;
 use pushlab_wire::websocket::{Opcode, encode, handshake};
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 /// An attack by what is kept, and the protocol that it goes by.
@@ -93,7 +94,7 @@ impl Hoard {
 
     /// Whether what is kept is published, and to a channel for each subscriber.
     pub fn is_published(self) -> bool {
-        self.counter() != "/open"
+        matches!(self.keeps, Keeps::SlowWebsocket | Keeps::SlowSse | Keeps::SlowStreaming | Keeps::SlowPolling)
     }
 
     /// Whether it reads nothing because its connections' receive buffers are tiny, instead of their streams' windows.
@@ -106,16 +107,21 @@ impl Hoard {
         self.is_published() && self.over == Over::Http2
     }
 
-    /// Streams of a connection.
-    pub fn streams(self) -> u32 {
+    /// Streams of a connection: all that the server allows, or `most`.
+    pub fn streams(self, most: usize) -> usize {
         // The frames of a head come one after the other.
-        if self.over == Over::Http2 && self.keeps != Keeps::HalfHead { STREAMS } else { 1 }
+        if self.over == Over::Http2 && self.keeps != Keeps::HalfHead { most.min(STREAMS as usize) } else { 1 }
+    }
+
+    /// Whether each of them is open, and counts, before it is filled.
+    pub fn opens_streams(self) -> bool {
+        self.path(0).is_some()
     }
 
     /// The server's counter of those who are there before it begins.
     pub fn counter(self) -> &'static str {
         match self.keeps {
-            Keeps::SlowWebsocket => "/connections/websocket",
+            _ if self.is_websocket() => "/connections/websocket",
             Keeps::SlowSse => "/connections/sse",
             Keeps::SlowStreaming => "/connections/http-streaming",
             Keeps::SlowPolling => "/held_polls",
@@ -123,15 +129,15 @@ impl Hoard {
         }
     }
 
-    /// What a connection says first, which keeps nothing yet; its streams' channels are numbered from `first`.
-    pub fn opening(self, first: usize) -> Vec<u8> {
+    /// What a connection says first, which keeps nothing yet: a stream for each channel of these numbers.
+    pub fn opening(self, channels: Range<usize>) -> Vec<u8> {
         let mut out = Vec::new();
         if self.over == Over::Http2 {
             streams::begin(&mut out, 0);
-            self.opening_streams(&mut out, first);
+            self.open_streams(&mut out, channels);
             return out;
         }
-        match (self.path(first), self.is_websocket()) {
+        match (self.path(channels.start), self.is_websocket()) {
             (Some(path), true) => handshake::encode_request(&mut out, "bench", &path, *b"0123456789abcdef"),
             (Some(path), false) => out.extend(format!("GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n").bytes()),
             (None, _) => {}
@@ -139,26 +145,26 @@ impl Hoard {
         out
     }
 
-    fn opening_streams(self, out: &mut Vec<u8>, first: usize) -> Streams {
+    fn open_streams(self, out: &mut Vec<u8>, channels: Range<usize>) {
         let mut streams = Streams::new();
-        for channel in first..first + self.streams() as usize {
+        for channel in channels {
             match (self.path(channel), self.is_websocket()) {
                 (Some(path), true) => drop(streams.open(out, 0, "CONNECT", &path, &WEBSOCKET)),
                 (Some(path), false) => drop(streams.ask(out, "GET", &path)),
                 (None, _) => {}
             }
         }
-        streams
     }
 
     fn is_websocket(self) -> bool {
-        matches!(self.keeps, Keeps::SlowWebsocket | Keeps::HalfMessage)
+        // Who has shaken hands and says nothing is not waited for as long.
+        matches!(self.keeps, Keeps::SlowWebsocket | Keeps::HalfMessage | Keeps::HalfRecord)
     }
 
     fn path(self, channel: usize) -> Option<String> {
         let channel = channel_name(channel);
         match self.keeps {
-            Keeps::SlowWebsocket | Keeps::HalfMessage => Some(format!("/ws?channel={channel}")),
+            _ if self.is_websocket() => Some(format!("/ws?channel={channel}")),
             Keeps::SlowSse => Some(format!("/sse?channel={channel}")),
             Keeps::SlowStreaming => Some(format!("/stream?channel={channel}")),
             Keeps::SlowPolling => Some(format!("/poll?channel={channel}&wait=60")),
@@ -166,8 +172,8 @@ impl Hoard {
         }
     }
 
-    /// What each connection says then, and the server keeps. Nothing of it is behind TLS.
-    pub fn filling(self) -> Vec<u8> {
+    /// What each connection with so many streams says then, and the server keeps. Nothing of it is behind TLS.
+    pub fn filling(self, streams: usize) -> Vec<u8> {
         let mut out = Vec::new();
         match (self.keeps, self.over) {
             (Keeps::HalfHead, Over::Http2) => half_head_of_frames(&mut out),
@@ -175,7 +181,7 @@ impl Hoard {
                 out.extend_from_slice(b"GET /healthz HTTP/1.1\r\nHost: bench\r\nX: ");
                 out.resize(HEAD_BYTES, b'x');
             }
-            (Keeps::HalfMessage | Keeps::HalfBody, Over::Http2) => self.fill_streams(&mut out),
+            (Keeps::HalfMessage | Keeps::HalfBody, Over::Http2) => self.fill_streams(&mut out, streams),
             (Keeps::HalfMessage, _) => half_message(&mut out),
             (Keeps::HalfBody, _) => {
                 let length = BODY_BYTES + 1;
@@ -195,16 +201,16 @@ impl Hoard {
         out
     }
 
-    fn fill_streams(self, out: &mut Vec<u8>) {
-        let mut streams = self.opening_streams(&mut Vec::new(), 0);
+    fn fill_streams(self, out: &mut Vec<u8>, count: usize) {
+        let mut streams = Streams::new();
         let mut half = Vec::new();
         match self.keeps {
             Keeps::HalfMessage => half_message(&mut half),
             _ => half.resize(BODY_BYTES, b'1'),
         }
-        for n in 0..STREAMS {
+        for n in 0..count {
             let stream = match self.keeps {
-                Keeps::HalfMessage => 2 * n + 1,
+                Keeps::HalfMessage => 2 * n as u32 + 1,
                 _ => streams.open(out, 0, "POST", "/publish?channel=quiet", &[]),
             };
             half.chunks(FRAME_BYTES).for_each(|part| frame(out, kind::DATA, 0, stream, part));
@@ -223,10 +229,10 @@ pub fn publications(out: &mut Vec<u8>, number: usize) {
     (0..MESSAGES).for_each(|_| encode(out, Opcode::Text, text.as_bytes(), Some([0; 4])));
 }
 
-/// Opens the windows of all streams by a byte.
-pub fn dribble() -> Vec<u8> {
+/// Opens the windows of so many streams by a byte.
+pub fn dribble(streams: usize) -> Vec<u8> {
     let mut out = Vec::new();
-    (0..STREAMS).for_each(|n| frame(&mut out, kind::WINDOW_UPDATE, 0, 2 * n + 1, &1_u32.to_be_bytes()));
+    (0..streams as u32).for_each(|n| frame(&mut out, kind::WINDOW_UPDATE, 0, 2 * n + 1, &1_u32.to_be_bytes()));
     out
 }
 
@@ -274,9 +280,10 @@ mod tests {
 
     /// Heads and bytes of bodies that a server's end of HTTP/2 is left with.
     fn kept_of_streams(name: &str) -> (usize, usize) {
+        let streams = hoard(name).streams(usize::MAX);
         let limits = Limits { connection_window: 16 << 20, ..Limits::default() };
         let mut server = Connection::new(Role::Server, limits);
-        let mut bytes = [hoard(name).opening(0), hoard(name).filling()].concat();
+        let mut bytes = [hoard(name).opening(0..streams), hoard(name).filling(streams)].concat();
         let (mut at, mut head, mut heads, mut kept) = (0, FieldList::default(), 0, 0);
         while at < bytes.len() {
             let (used, event) = server.receive(&mut bytes[at..], Duration::ZERO, &mut head).unwrap();
@@ -297,18 +304,18 @@ mod tests {
     #[test]
     fn half_of_it_is_as_much_as_is_kept_without_an_answer() {
         let mut headers = Headers::default();
-        let head = hoard("half-head-http1").filling();
+        let head = hoard("half-head-http1").filling(1);
         assert!(head.len() == HEAD_BYTES && parse_request(&head, &mut headers).unwrap().is_none());
-        let body = hoard("half-body-http1").filling();
+        let body = hoard("half-body-http1").filling(1);
         let size = parse_request(&body, &mut headers).unwrap().unwrap().1;
         assert_eq!(body.len() - size, BODY_BYTES);
-        let (mut message, mut decoder) = (hoard("half-message-http1").filling(), Decoder::default());
+        let (mut message, mut decoder) = (hoard("half-message-http1").filling(1), Decoder::default());
         let config = Config::new(websocket::Role::Server);
         let decoded = decoder.decode(&mut message, &config).unwrap();
         assert!(matches!(decoded, Decoded::Frame { .. }));
         assert!(decoder.is_inside_message());
-        assert!(hoard("half-hello-tls").filling().len() > HELLO_BYTES);
-        assert_eq!(hoard("half-record-tls").filling().len(), 5 + RECORD_BYTES - 1);
+        assert!(hoard("half-hello-tls").filling(1).len() > HELLO_BYTES);
+        assert_eq!(hoard("half-record-tls").filling(1).len(), 5 + RECORD_BYTES - 1);
     }
 
     #[test]
@@ -325,8 +332,8 @@ mod tests {
         let mut bytes = Vec::new();
         publications(&mut bytes, 7);
         assert!(bytes.len() > MESSAGES * MESSAGE_BYTES);
-        let request = String::from_utf8(hoard("slow-sse-http1").opening(7)).unwrap();
+        let request = String::from_utf8(hoard("slow-sse-http1").opening(7..8)).unwrap();
         assert!(request.starts_with(&format!("GET /sse?channel={} HTTP/1.1\r\n", channel_name(7))), "{request}");
-        assert!(hoard("slow-sse-http1").filling().is_empty());
+        assert!(hoard("slow-sse-http1").filling(1).is_empty());
     }
 }

@@ -318,7 +318,7 @@ impl Goal {
 /// For people.
 pub fn table(figures: &[Figure]) -> String {
     let mut out =
-        format!("{:<29} {:>10} {:>23} {:>7} {:>7}  {:<12}\n", "name", "value", "95 % interval", "goal", "aim", "unit");
+        format!("{:<34} {:>10} {:>23} {:>7} {:>7}  {:<12}\n", "name", "value", "95 % interval", "goal", "aim", "unit");
     for figure in figures {
         let Some(goal) = figure.goal() else { continue };
         let interval = match (figure.interval(), figure.repeats) {
@@ -328,7 +328,7 @@ pub fn table(figures: &[Figure]) -> String {
         };
         writeln!(
             out,
-            "{:<29} {:>10} {:>23} {:>7} {:>7}  {:<12} {}",
+            "{:<34} {:>10} {:>23} {:>7} {:>7}  {:<12} {}",
             figure.name,
             rounded(figure.value),
             interval,

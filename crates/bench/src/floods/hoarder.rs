@@ -38,6 +38,8 @@ impl<T: Read + Write> Duplex for T {}
 struct Hoarder<'a> {
     plan: &'a Plan,
     hoard: Hoard,
+    /// Of each connection.
+    streams: usize,
     client: Option<Arc<ClientConfig>>,
     poll: Poll,
     sockets: Vec<TcpStream>,
@@ -67,9 +69,11 @@ pub fn run(plan: &Plan, hoard: Hoard) -> anyhow::Result<()> {
 impl<'a> Hoarder<'a> {
     fn open(plan: &'a Plan, hoard: Hoard) -> anyhow::Result<Self> {
         let client = plan.tls.as_deref().map(secure::http1_in).transpose()?;
+        let streams = hoard.streams(plan.connections);
         let mut hoarder = Self {
             plan,
             hoard,
+            streams,
             client,
             poll: Poll::new()?,
             sockets: Vec::new(),
@@ -77,11 +81,11 @@ impl<'a> Hoarder<'a> {
             is_lost: Vec::new(),
             unfilled: VecDeque::new(),
             filled: Vec::new(),
-            filling: hoard.filling(),
+            filling: hoard.filling(streams),
             publisher: None,
             report: Report { connections: 0, bytes: 0 },
         };
-        let count = plan.connections.div_ceil(hoard.streams() as usize);
+        let count = plan.connections.div_ceil(streams);
         for first in (0..count).step_by(AT_ONCE) {
             for (index, socket) in hoarder.connect(first..count.min(first + AT_ONCE))? {
                 hoarder.sockets.push(socket.with_context(|| format!("connection {index} is not taken"))?);
@@ -92,7 +96,7 @@ impl<'a> Hoarder<'a> {
         for index in 0..count {
             hoarder.watch(index)?;
         }
-        hoarder.await_admission((count * hoard.streams() as usize) as u64)?;
+        hoarder.await_admission(if hoard.opens_streams() { count * streams } else { count } as u64)?;
         if hoard.is_published() {
             hoarder.publisher = Some(hoarder.open_publisher()?);
         }
@@ -114,10 +118,14 @@ impl<'a> Hoarder<'a> {
             begun.push((index, socket, session, hello));
         }
         let opened = begun.into_iter().map(|(index, socket, session, hello)| {
-            let opening = self.hoard.opening(index * self.hoard.streams() as usize);
+            let opening = self.hoard.opening(self.channels(index));
             (index, hello.and_then(|_| finish(socket, session, &opening)))
         });
         Ok(opened.collect())
+    }
+
+    fn channels(&self, index: usize) -> Range<usize> {
+        index * self.streams..(index + 1) * self.streams
     }
 
     fn watch(&mut self, index: usize) -> io::Result<()> {
@@ -187,7 +195,7 @@ impl<'a> Hoarder<'a> {
     fn whole_bytes(&self) -> u64 {
         let mut published = Vec::new();
         hoard::publications(&mut published, 0);
-        let published = published.len() * self.hoard.streams() as usize;
+        let published = published.len() * self.streams;
         if self.hoard.is_published() { published as u64 } else { self.filling.len() as u64 }
     }
 
@@ -220,11 +228,11 @@ impl<'a> Hoarder<'a> {
 
     /// Publishes to the channels of some connections, and waits until the server has taken that in.
     fn publish(&mut self) -> anyhow::Result<()> {
+        let some = self.unfilled.len().min(AT_ONCE.div_ceil(self.streams));
+        let indices: Vec<usize> = self.unfilled.drain(..some).collect();
+        let channels: Vec<usize> = indices.into_iter().flat_map(|index| self.channels(index)).collect();
         let publisher = self.publisher.as_mut().context("nobody publishes")?;
-        let streams = self.hoard.streams() as usize;
-        let some = self.unfilled.len().min(AT_ONCE.div_ceil(streams));
-        let channels = self.unfilled.drain(..some).flat_map(|index| index * streams..(index + 1) * streams);
-        for channels in channels.collect::<Vec<_>>().chunks(ON_THEIR_WAY) {
+        for channels in channels.chunks(ON_THEIR_WAY) {
             let mut out = Vec::new();
             channels.iter().for_each(|&channel| hoard::publications(&mut out, channel));
             self.report.bytes += out.len() as u64;
@@ -236,7 +244,7 @@ impl<'a> Hoarder<'a> {
     }
 
     fn dribble(&mut self) {
-        let bytes = hoard::dribble();
+        let bytes = hoard::dribble(self.streams);
         for socket in &mut self.sockets {
             // One that has ended shows as an event.
             let _ = socket.write(&bytes);
