@@ -6,6 +6,7 @@
 
 pub mod back_end;
 pub mod guarded;
+pub mod pool;
 pub mod requests;
 pub mod routes;
 pub mod secret;

@@ -6,6 +6,7 @@ use pushlab_access::LiveAccess;
 use pushlab_access::proxies::TrustedProxies;
 use pushlab_application::Application;
 use pushlab_application::back_end::BackEnd;
+use pushlab_application::pool;
 use pushlab_engine::Io;
 use pushlab_log::{Account, Log, MemoryLog};
 use pushlab_session::gate::Gate;
@@ -279,6 +280,12 @@ impl Limits {
     /// The limits of an inbox.
     pub(crate) fn inbox(&self) -> InboxLimits {
         InboxLimits { max_messages: self.max_inbox_messages, max_bytes: self.max_inbox_bytes }
+    }
+
+    /// The limits of the application's pool.
+    pub(crate) fn pool(&self) -> pool::Limits {
+        let Self { max_waiting_requests, max_answer_bytes, max_held_answers_bytes, .. } = *self;
+        pool::Limits { max_waiting_requests, max_answer_bytes, max_held_answers_bytes }
     }
 
     /// The limits of a connection that speaks HTTP/2.

@@ -23,7 +23,6 @@ mod leaving;
 mod listening;
 mod metrics;
 mod own_table;
-mod pool;
 mod presence;
 mod rolling;
 mod sources;
@@ -36,8 +35,8 @@ mod wheel;
 pub use carrier::{Carrier, Notify};
 pub use config::{Config, Feed, Limits, MakeLog, Tick};
 pub use error::ServerError;
-pub use pool::THREADS;
 pub use pushlab_access as access;
+pub use pushlab_application::pool::THREADS;
 pub use pushlab_engine::Io;
 pub use pushlab_handover::HandoverError;
 pub use pushlab_session::pass::Pass;
@@ -54,10 +53,10 @@ use inbox::{Inbox, lock};
 use listening::{copies, listeners};
 use mio::net::TcpListener;
 use mio::{Poll, Waker};
-use pool::{Caller, Pool, Workers};
 use presence::Presence;
 use pushlab_access::Holder;
 use pushlab_access::proxies::TrustedProxies;
+use pushlab_application::pool::{self, Caller, Pool, Workers};
 use pushlab_application::{Hub, Present, PublishError, Publisher};
 use pushlab_os::clock;
 use pushlab_session::reply;
@@ -112,7 +111,7 @@ impl Server {
             .and_then(|existing| listeners(&config, existing))
             .map_err(|source| ServerError::Listen { address: config.listen, source })?;
         let taking = Taking::prepare(&config, &listeners)?;
-        let pool = config.whole_application().map(|application| Pool::new(application, &config.limits, &account));
+        let pool = config.whole_application().map(|application| Pool::new(application, config.limits.pool(), &account));
         let parts = parts(listeners, pool.as_ref()).map_err(ServerError::Loop)?;
         let inboxes: Vec<_> = parts.iter().map(|(_, _, inbox, _)| inbox.clone()).collect();
         // From here on it is this process that appends, if another one did.
@@ -352,12 +351,18 @@ impl Drop for Ending {
     }
 }
 
+/// Wakes the event loop of an inbox.
+fn waking(inbox: &Arc<Inbox>) -> pool::Wake {
+    let inbox = Arc::clone(inbox);
+    Arc::new(move || inbox.wake())
+}
+
 /// What each event loop is to own.
 fn parts(listeners: Vec<Vec<TcpListener>>, pool: Option<&Pool>) -> io::Result<Vec<Part>> {
     let part = |listeners| {
         let poll = Poll::new()?;
         let inbox = Arc::new(Inbox::new(Waker::new(poll.registry(), WAKER)?));
-        let caller = pool.map(|pool| pool.caller(inbox.clone()));
+        let caller = pool.map(|pool| pool.caller(waking(&inbox)));
         Ok((poll, listeners, inbox, caller))
     };
     listeners.into_iter().map(part).collect()

@@ -4,11 +4,11 @@ use super::{Asked, CODED_BYTES_PER_WORK, EventLoop, PAGE_WORK, SET_BYTES_PER_WOR
 use crate::connection::Connection;
 use crate::inbox::Settlement;
 use crate::metrics;
-use crate::pool::{Answer, Call, Caller, LargeBody};
 use crate::stage::Stage;
 use crate::stats::{add, shift};
 use crate::stream::Stream;
 use pushlab_access::Holder;
+use pushlab_application::pool::{Answer, Call, Caller, LargeBody};
 use pushlab_application::{Request, Response};
 use pushlab_log::{Ticket, Turn};
 use pushlab_os::random;

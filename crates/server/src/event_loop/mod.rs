@@ -21,13 +21,13 @@ use crate::distributor::Distributor;
 use crate::http2::Unsent;
 use crate::inbox::{Arrivals, Inbox};
 use crate::leaving::{LEAVING_INTERVAL, Leaving};
-use crate::pool::{Call, Caller};
 use crate::presence::{Attendance, Presence};
 use crate::stage::{SharedStage, Stage};
 use crate::stats::{Counters, add};
 use crate::wheel::{TICK, Wheel};
 use mio::net::TcpListener;
 use mio::{Events, Poll, Token};
+use pushlab_application::pool::{Call, Caller};
 use pushlab_engine::{Engine, Io, Send};
 use pushlab_log::{Account, Publication, Ticket};
 use pushlab_os::clock;
@@ -42,7 +42,6 @@ use pushlab_tls::certificate::Tls;
 use pushlab_wire::cursor::{Cursor, Epoch};
 use pushlab_wire::fields::FieldList;
 use pushlab_wire::receipt::Receipt;
-use shedding::Over;
 use slab::Slab;
 use std::collections::HashMap;
 use std::io;
@@ -179,6 +178,15 @@ struct Drain {
     until: Instant,
     /// When clients come back.
     spread: Spread,
+}
+
+/// More is kept than may be, and no room could be made here.
+#[derive(Clone, Copy)]
+struct Over {
+    /// Since when.
+    since: Instant,
+    /// The turn in which that was tried last: once in each, as all connections are looked at.
+    tried: Instant,
 }
 
 /// Something that was asked of the log by an exchange, and has not come.

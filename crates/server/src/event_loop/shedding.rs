@@ -1,6 +1,6 @@
 //! What peers make the server keep, counted, and who goes when it is too much for all of them together.
 
-use super::EventLoop;
+use super::{EventLoop, Over};
 use crate::connection::Stage;
 use crate::stats::{add, shift};
 use crate::wheel::TICK;
@@ -9,15 +9,6 @@ use std::time::Instant;
 
 /// Where room has to be made, the limit's fraction more is made: so it is not looked for again at once.
 const SLACK: usize = 16;
-
-/// More is kept than may be, and no room could be made here.
-#[derive(Clone, Copy)]
-pub(super) struct Over {
-    /// Since when.
-    since: Instant,
-    /// The turn in which that was tried last: once in each, as all connections are looked at.
-    tried: Instant,
-}
 
 impl EventLoop {
     /// Counts what a connection has, where that is not what it had when it was counted last.

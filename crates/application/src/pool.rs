@@ -3,12 +3,11 @@
 //! An event loop gives a request to the pool through its [`Caller`] and takes the answer from it in a later turn. Only
 //! requests and answers travel, no sockets: where there are several event loops each has a descriptor table of its own.
 
-use crate::config::Limits;
-use crate::inbox::Inbox;
-use pushlab_application::{Application, Body, Publisher, Request, Response};
+use crate::{Application, Body, Publisher, Request, Response};
 use pushlab_log::{Account, Charge};
 use pushlab_session::queue::MAX_WRITE_BYTES;
 use pushlab_session::request::known_paths;
+use pushlab_session::unsent;
 use pushlab_wire::codes::ErrorCode;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,6 +19,20 @@ use std::thread::JoinHandle;
 /// Threads on which an application answers, and as many again for requests that [may wait](Application::may_wait). One
 /// that does not come back from [`Application::answer`] is missing to all other requests of its kind.
 pub const THREADS: usize = 8;
+
+/// What wakes an event loop.
+pub type Wake = Arc<dyn Fn() + Send + Sync>;
+
+/// How much waits in a pool.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Requests that wait for a thread, of each of both kinds ([`Application::may_wait`]).
+    pub max_waiting_requests: usize,
+    /// An answer, bytes.
+    pub max_answer_bytes: usize,
+    /// Answers that peers have not taken yet, bytes in all.
+    pub max_held_answers_bytes: usize,
+}
 
 /// A request's way through the pool. Its connection and the thread that takes it share it, and agree on which came first:
 /// that it was begun, or that nobody waited for it any more.
@@ -44,7 +57,7 @@ struct Job {
     /// Gone when its event loop has ended.
     caller: Weak<()>,
     answers: Sender<Answer>,
-    inbox: Arc<Inbox>,
+    wake: Wake,
 }
 
 /// An answer on its way back.
@@ -81,7 +94,7 @@ pub struct Caller {
     account: Arc<Account>,
     sender: Sender<Answer>,
     answers: Receiver<Answer>,
-    inbox: Arc<Inbox>,
+    wake: Wake,
     life: Arc<()>,
 }
 
@@ -127,11 +140,11 @@ impl Caller {
     /// Hands in a request of a connection; `None` if too many wait already.
     pub fn ask(&self, id: usize, request: Request) -> Option<Arc<Call>> {
         let call = Arc::new(Call { stage: AtomicU8::new(WAITING), is_change: request.is_change() });
-        let (answers, inbox) = (self.sender.clone(), self.inbox.clone());
+        let (answers, wake) = (self.sender.clone(), Arc::clone(&self.wake));
         let caller = Arc::downgrade(&self.life);
         let way = &self.ways[usize::from(self.application.may_wait(&request))];
         let _charge = Charge::new(Arc::clone(&self.account), request_bytes(&request));
-        way.try_send(Box::new(Job { id, call: Arc::clone(&call), request, _charge, caller, answers, inbox })).ok()?;
+        way.try_send(Box::new(Job { id, call: Arc::clone(&call), request, _charge, caller, answers, wake })).ok()?;
         Some(call)
     }
 
@@ -143,7 +156,7 @@ impl Caller {
 
 impl Pool {
     /// A pool for an application.
-    pub fn new(application: Arc<dyn Application>, limits: &Limits, account: &Arc<Account>) -> Self {
+    pub fn new(application: Arc<dyn Application>, limits: Limits, account: &Arc<Account>) -> Self {
         let [(quick, quick_jobs), (slow, slow_jobs)] = [(); 2].map(|()| sync_channel(limits.max_waiting_requests));
         let shared = Shared {
             application,
@@ -155,11 +168,11 @@ impl Pool {
         Self { ways: [quick, slow], account: Arc::clone(account), shared }
     }
 
-    /// The way to it for the event loop of this inbox.
-    pub fn caller(&self, inbox: Arc<Inbox>) -> Caller {
+    /// The way to it for the event loop that this wakes.
+    pub fn caller(&self, wake: Wake) -> Caller {
         let (sender, answers) = channel();
         let (application, ways, account) = (self.shared.application.clone(), self.ways.clone(), self.account.clone());
-        Caller { application, ways, account, sender, answers, inbox, life: Arc::default() }
+        Caller { application, ways, account, sender, answers, wake, life: Arc::default() }
     }
 
     /// Begins the application, then answers what has been asked and will be, until every caller is gone.
@@ -204,7 +217,7 @@ impl Shared {
             let answer = Answer { id: job.id, call: job.call, response, body };
             // An event loop that has ended needs no answer.
             if job.answers.send(answer).is_ok() {
-                job.inbox.wake();
+                (job.wake)();
             }
         }
     }
@@ -265,7 +278,7 @@ impl Shared {
     }
 }
 
-impl From<LargeBody> for pushlab_session::unsent::Body {
+impl From<LargeBody> for unsent::Body {
     fn from(large: LargeBody) -> Self {
         match large.body {
             Body::Static(bytes) => Self::Static(bytes),
