@@ -43,7 +43,7 @@ impl Exchange {
             (None, State::HeldPoll) => self.release(cx),
             (None, State::WebSocket { .. }) if !silence.is_held_back && self.is_message_late(cx) => {
                 cx.output.counts.timeouts += 1;
-                Self::close(CloseCode::IdleTimeout, "a message did not arrive whole in time", cx)
+                Self::close(CloseCode::IdleTimeout, "a message did not arrive in full in time", cx)
             }
             // Who was never asked cannot have failed to answer: this process may have been halted meanwhile.
             (None, State::WebSocket { .. }) if self.is_pinged && silence.is_long && !silence.is_held_back => {
