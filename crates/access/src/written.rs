@@ -144,7 +144,7 @@ pub struct WrittenLimits {
     pub address: WrittenAddressLimits,
 }
 
-/// How much one address may use; what is not named has no limit.
+/// How much one address may take up; what is not named has no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WrittenAddressLimits {
