@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// Shortest key of the back end, characters.
 const MIN_BACK_END_KEY: usize = 32;
-/// How long a key set is used that cannot be fetched again: an outage of the issuer over night, and no longer.
+/// How long a key set that cannot be fetched again is used: long enough for the issuer to be down overnight, no longer.
 const KEY_SET_MAX_AGE_S: u64 = 86_400;
 
 /// The rules of an access file, and the keys that it names.
@@ -41,16 +41,16 @@ pub struct Access {
 /// A key set behind an address.
 #[derive(Debug, Clone)]
 pub struct KeySet {
-    /// Where it is to be had.
+    /// Its address.
     pub url: String,
-    /// How long its keys count once it was asked for.
+    /// How long its keys count after a fetch.
     pub max_age: Duration,
-    /// When the keys that count were asked for, if any were.
+    /// When the keys in use were fetched, if any were.
     asked_at_ns: Option<u64>,
 }
 
 impl KeySet {
-    /// How old the keys are that count; `None` if none do.
+    /// The age of the keys in use; `None` if there are none.
     pub fn age(&self, now_ns: u64) -> Option<Duration> {
         self.asked_at_ns.map(|at_ns| Duration::from_nanos(now_ns.saturating_sub(at_ns)))
     }
@@ -61,7 +61,7 @@ impl KeySet {
 pub struct NamedFile {
     /// As it is named.
     pub path: String,
-    /// Whether whoever can read it can make tokens, or be the back end.
+    /// Whether anybody who can read it can make tokens, or act as the back end.
     pub is_secret: bool,
 }
 
@@ -175,7 +175,7 @@ impl Access {
             let channels: Vec<Template> =
                 rule.channels.iter().map(|text| Template::parse(text)).collect::<Result<_, _>>().map_err(pattern)?;
             if rule.who != Who::Identified && channels.iter().any(Template::needs_token) {
-                return Err(value(format!("rule {}: a channel with {{claim}} is for who = \"identified\"", at + 1)));
+                return Err(value(format!("rule {}: a channel with {{claim}} needs who = \"identified\"", at + 1)));
             }
             let rights = rule.may.into_iter().collect();
             access.rules.push(Rule { who: rule.who, claims: rule.claims, channels, rights });
@@ -217,8 +217,8 @@ impl Access {
         Ok(())
     }
 
-    /// Takes the keys of a key set that was asked for then, in place of those that it had. Gives how many of them can
-    /// check tokens: none where the issuer has withdrawn them all.
+    /// Replaces the keys of its key set with those fetched then. Gives how many of them can check tokens: none if the
+    /// issuer has withdrawn them all.
     ///
     /// # Errors
     /// [`KeyError`], and the keys stay as they were.
@@ -245,7 +245,7 @@ impl Access {
         self.key_set.as_ref()
     }
 
-    /// How many keys it has by which tokens can be checked; `None` if it takes no tokens.
+    /// How many keys it has that can check tokens; `None` if it takes no tokens.
     pub fn key_count(&self) -> Option<usize> {
         self.tokens.as_ref().map(|tokens| tokens.keys.len() + tokens.set.len())
     }
@@ -411,7 +411,7 @@ mod tests {
         for (text, why) in [
             ("rules = 1", "access.schema.json"),
             ("[[rule]]\nwho = \"friends\"\nchannels = [\"a\"]\nmay = [\"subscribe\"]", "friends"),
-            ("[token]\n", "no key by which"),
+            ("[token]\n", "no key to check"),
             ("[token]\nkey_set = \"http://id.example/keys\"", "https://"),
             ("[token]\nkey_set = \"nothing\"", "nothing, which cannot be read"),
             ("[token]\nleeway_s = 301\nkey_set = \"set\"", "leeway_s"),

@@ -86,7 +86,7 @@ impl Key {
     }
 }
 
-/// Reads a key set (RFC 7517): of its keys those that can check a token, which may be none. Secrets are not taken from it,
+/// Reads a key set (RFC 7517): those of its keys that can check a token, possibly none. Secrets in it are ignored,
 /// since it is published.
 pub fn read_set(contents: &[u8]) -> Result<Vec<Key>, KeyError> {
     let set: JwkSet = serde_json::from_slice(contents)?;

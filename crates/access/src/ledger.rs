@@ -14,7 +14,7 @@ const SWEEP_FROM: usize = 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Quota {
-    /// Receiving connections at a time: WebSockets, streams, held polls. Of an address, sockets without any too.
+    /// Receiving connections at a time: WebSockets, streams, held polls. Of an address, also sockets that carry none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<u32>,
     /// Subscriptions at a time, over all its connections: a channel counts once for each connection.
@@ -124,19 +124,19 @@ pub struct Place {
     ledger: Arc<Ledger>,
     holder: Holder,
     subscriptions: u32,
-    /// The socket on which it lasts, if that has a place of its own.
+    /// The socket that carries it, if that has a place of its own.
     socket: Option<Arc<Peer>>,
 }
 
-/// The other end of a socket. A client's socket counts as one connection of its address, or as the connections that last
-/// on it, if these are more: the streams of HTTP/2. A proxy's does not count, only what lasts on it, each for its client.
+/// The other end of a socket. A client's socket counts as one connection of its address, or as many as it carries if
+/// that is more (HTTP/2 streams). A proxy's socket does not count; each connection on it counts for its own client.
 #[derive(Debug)]
 pub struct Peer {
     /// Where it is; an IPv4 address has its own form.
     pub address: IpAddr,
     /// What the socket takes up.
     place: Option<Place>,
-    /// How much lasts on it. It changes under the lock of the ledger alone.
+    /// How many connections it carries. It changes only under the ledger's lock.
     lasting: AtomicU32,
 }
 
@@ -170,7 +170,7 @@ impl Ledger {
         Ok(Peer { place: Some(place), ..Peer::proxy(address) })
     }
 
-    /// Takes a place for a connection of an address that lasts on the socket of this peer.
+    /// Takes a place for a connection of an address, carried by this peer's socket.
     ///
     /// # Errors
     /// [`LimitReached`].
@@ -193,7 +193,7 @@ impl Ledger {
         Ok(Place { ledger: self.clone(), holder, subscriptions: 0, socket: Some(peer.clone()) })
     }
 
-    /// Takes a publication of so many bytes into account, for each of these holders or for none.
+    /// Counts a publication of so many bytes, for all of these holders or for none.
     ///
     /// # Errors
     /// [`LimitReached`].

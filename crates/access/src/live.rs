@@ -28,7 +28,7 @@ pub struct LiveAccess {
     wants_keys: AtomicBool,
     /// What clients take up.
     pub ledger: Arc<Ledger>,
-    /// The tokens that were not taken.
+    /// The refused tokens.
     pub refusals: Refusals,
 }
 
@@ -106,8 +106,8 @@ impl LiveAccess {
         self.replace_if(|_| true, access);
     }
 
-    /// The rules that asked for this key set, with its keys. Gives how many of them can check tokens; `None`, and nothing
-    /// changes, if other rules are in force by now: the keys may be those of somebody who is trusted no more.
+    /// Takes the keys of the key set that these rules asked for. Gives how many of them can check tokens; `None`, and
+    /// nothing changes, if other rules are in force by now: the keys may be from an issuer no longer trusted.
     ///
     /// # Errors
     /// [`KeyError`], and the keys stay as they are.
@@ -122,7 +122,7 @@ impl LiveAccess {
         Ok(self.replace_if(|current| Arc::ptr_eq(current, asked), access).then_some(count))
     }
 
-    /// Forgets the keys of a key set that could not be had again for as long as they count. Says whether it was time.
+    /// Forgets the keys of a key set that could not be fetched again while they counted. Says whether it did.
     pub fn forget_old_keys(&self, now_ns: u64) -> bool {
         let rules = self.rules();
         if rules.key_set().is_none_or(|set| set.age(now_ns).is_none_or(|age| age < set.max_age)) {

@@ -25,15 +25,15 @@ pub enum BadPattern {
          token says, such as \"user:{{sub}}:*\""
     )]
     Malformed(String),
-    /// Where the claim ends could be read in two ways.
+    /// It is ambiguous where the claim ends.
     #[error(
-        "{0:?} would let one token reach the channels of another: between {{claim}} and a * or another {{claim}} there \
-         must be a : or . (write \"user:{{sub}}:*\", not \"user:{{sub}}*\")"
+        "{0:?} would let one token reach another's channels: put a : or . between {{claim}} and a * or another \
+         {{claim}} (write \"user:{{sub}}:*\", not \"user:{{sub}}*\")"
     )]
     Ambiguous(String),
 }
 
-/// What divides a channel's name into parts. A claim's value has none, so it stays in the part where its pattern has it.
+/// What divides a channel's name into parts. A claim's value contains none, so it stays within its part of the pattern.
 const SEPARATORS: [char; 2] = [':', '.'];
 
 fn is_of_channel(byte: u8) -> bool {
@@ -101,7 +101,7 @@ impl Template {
         if template.is_ambiguous() { Err(BadPattern::Ambiguous(text.to_owned())) } else { Ok(template) }
     }
 
-    /// Whether a part of the name has a claim, and a star or another claim beside it.
+    /// Whether a part of the name has a claim together with a star or another claim.
     fn is_ambiguous(&self) -> bool {
         let shape: String = self.0.iter().map(|piece| if let Piece::Text(text) = piece { text } else { "{" }).collect();
         shape.split(SEPARATORS).any(|part| {
@@ -115,8 +115,8 @@ impl Template {
         self.0.iter().any(|piece| matches!(piece, Piece::Claim(_)))
     }
 
-    /// The pattern for somebody whose token claims this; `None` if it says nothing that can be within one part of a
-    /// channel's name, which means no channel. A claim never brings a star or a separator of its own.
+    /// The pattern for somebody whose token claims this; `None`, which means no channel, if a value does not fit within
+    /// one part of a channel's name. A claim never adds a star or a separator.
     pub fn fill(&self, claims: &Map<String, Value>) -> Option<Pattern> {
         let mut text = String::new();
         for piece in &self.0 {

@@ -61,10 +61,10 @@ impl TrustedProxies {
         self.0.iter().any(|network| network.contains(address))
     }
 
-    /// Who sent the request that came from `peer` with these values of `X-Forwarded-For`, in their order: the first address
-    /// from their end that is not a trusted proxy's. Each proxy appends the address that asked it; what stands before
-    /// that, the client may have made up, even bytes that are no text. Where a proxy names no address, or something else,
-    /// the request is the proxy's own: whoever can bring that about shares one account with all who do.
+    /// Who sent the request that came from `peer` with these values of `X-Forwarded-For`, in order: the rightmost
+    /// address that is not a trusted proxy's. Each proxy appends the address of its client; the client may have made up
+    /// whatever stands before that, even bytes that are not text. If a proxy gives no valid address, the request counts
+    /// as the proxy's own: everybody who can cause that shares one account.
     pub fn client<'v>(&self, peer: IpAddr, forwarded: impl DoubleEndedIterator<Item = &'v [u8]>) -> IpAddr {
         let mut client = peer.to_canonical();
         let mut before = forwarded.rev().flat_map(|value| value.rsplit(|&byte| byte == b',')).map(address_of);

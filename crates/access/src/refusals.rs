@@ -1,30 +1,30 @@
-//! Tokens that were not taken: how many, why, and from where the latest came.
+//! Refused tokens: how many, why, and where the latest came from.
 
 use crate::token::TokenError;
 use core::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// What was refused. It is shared by the event loops.
+/// What was refused. The event loops share it.
 #[derive(Debug, Default)]
 pub struct Refusals {
     counts: [AtomicU64; TokenError::ALL.len()],
     untold: Mutex<Option<Untold>>,
 }
 
-/// What nobody was told of yet.
+/// Refusals not yet reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Untold {
     /// How many.
     pub count: u64,
-    /// From where the latest came, if that is known.
+    /// Where the latest came from, if known.
     pub address: Option<IpAddr>,
-    /// Why it was not taken.
+    /// Why it was refused.
     pub cause: TokenError,
 }
 
 impl Refusals {
-    /// One more.
+    /// Counts one more.
     pub fn add(&self, cause: TokenError, address: Option<IpAddr>) {
         self.counts[cause as usize].fetch_add(1, Ordering::Relaxed);
         let mut untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner);
@@ -40,7 +40,7 @@ impl Refusals {
             .map(|(cause, count)| (cause.name(), count.load(Ordering::Relaxed)))
     }
 
-    /// What there was since this was asked last, if anything.
+    /// The refusals since the last call, if any.
     pub fn take_untold(&self) -> Option<Untold> {
         self.untold.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -14,12 +14,12 @@ pub(crate) const MAX_TOKEN_BYTES: usize = 4096;
 /// Keys that are tried for one token: a check of a signature takes up to 100 µs, and whoever sends a wrong token makes the
 /// server do all of them.
 const MAX_TRIED_KEYS: usize = 8;
-/// The end of the year 9999. What is later is no time, but a time in milliseconds, or a way to say for ever.
+/// The end of the year 9999. Anything later is not in seconds but in milliseconds, or means "for ever".
 const MAX_TIME_S: f64 = 253_402_300_799.0;
 
 macro_rules! token_errors {
     ($(#[doc = $doc:literal] $error:ident $name:literal: $text:literal,)+) => {
-        /// Why a token is not taken.
+        /// Why a token is refused.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
         pub enum TokenError {
             $(#[doc = $doc] #[error($text)] $error,)+
@@ -42,16 +42,16 @@ macro_rules! token_errors {
 token_errors! {
     /// The server takes none.
     NotTaken "not-taken":
-        "this server takes no tokens: its access file has no [token]",
+        "this server accepts no tokens: its access file has no [token]",
     /// Not three parts, or not the JSON that they should be.
     Malformed "malformed":
         "the token is not a JSON Web Token",
-    /// Its head asks for what is not done here (RFC 7515, section 4.1.11; RFC 7797, section 7).
+    /// Its header asks for what is not supported (RFC 7515, section 4.1.11; RFC 7797, section 7).
     UnknownExtension "unknown-extension":
-        "the token's header asks for an extension that this server does not know (crit, b64)",
-    /// Its head says that it is meant for something else (RFC 8725, section 3.11).
+        "the token's header asks for an extension that this server does not support (crit, b64)",
+    /// Its header says that it is for another purpose (RFC 8725, section 3.11).
     OtherType "other-type":
-        "the token is of a type (typ) for another purpose; JWT and at+jwt are taken",
+        "the token's type (typ) is for another purpose; JWT and at+jwt are accepted",
     /// Longer than any that is read.
     TooLong "too-long":
         "the token is longer than {MAX_TOKEN_BYTES} bytes",
@@ -76,12 +76,12 @@ token_errors! {
     /// It would hold for ever.
     NoExpiry "no-expiry":
         "the token does not say when it expires (exp)",
-    /// A time that is none.
+    /// A time that is not valid.
     BadTime "bad-time":
-        "a time in the token (exp, nbf, iat) is no number of seconds since 1970, or after the year 9999",
-    /// It would hold for longer than tokens may.
+        "a time in the token (exp, nbf, iat) is not a number of seconds since 1970, or is after the year 9999",
+    /// Its lifetime is too long.
     LivesTooLong "lives-too-long":
-        "the token is good for longer than the access file allows (max_lifetime_s)",
+        "the token's lifetime is longer than the access file allows (max_lifetime_s)",
     /// Its time is over.
     Expired "expired":
         "the token has expired",
@@ -91,7 +91,7 @@ token_errors! {
     /// A ticket that was never given out, or was used, or is too old.
     BadTicket "bad-ticket":
         "the ticket is unknown, was used already, or is too old; get another one from POST /ticket",
-    /// It would make the connection another's.
+    /// It would give the connection another identity.
     OtherIdentity "other-identity":
         "the token is somebody else's; open another connection for it",
 }
@@ -196,7 +196,7 @@ impl Tokens {
     }
 }
 
-/// Refuses a head that cannot be followed as it is meant. Members that nobody must understand are left unread.
+/// Refuses a header that cannot be honoured. Members that a reader may ignore are ignored.
 fn check_head(token: &str) -> Result<(), TokenError> {
     let head = token.split('.').next().unwrap_or_default();
     let head = BASE64_URL_SAFE_NO_PAD.decode(head).map_err(|_| TokenError::Malformed)?;

@@ -1,5 +1,5 @@
-//! JSON whose objects name each member once. Others read the first or the last of several, so that two programs would see
-//! two different tokens (RFC 7515, section 4; RFC 7519, section 4).
+//! JSON whose objects name each member once. Of duplicates, some parsers keep the first and some the last, so that two
+//! programs would see different tokens (RFC 7515, section 4; RFC 7519, section 4).
 
 use core::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -60,7 +60,7 @@ impl<'de> Visitor<'de> for Reader {
         let mut all = Map::new();
         while let Some((name, Unique(value))) = members.next_entry::<String, _>()? {
             if let Some(_before) = all.insert(name, value) {
-                return Err(A::Error::custom("two members of one name"));
+                return Err(A::Error::custom("duplicate member name"));
             }
         }
         Ok(Value::Object(all))

@@ -54,17 +54,17 @@ pub struct WrittenTokens {
     /// How many seconds before a token expires its connections are warned.
     #[serde(default = "default_warning_s")]
     pub warning_s: u64,
-    /// How many seconds a token may be good for, from its `iat`, or from now without one; longer ones are refused.
+    /// The longest lifetime of a token in seconds, from its `iat`, or from now without one; longer ones are refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_lifetime_s: Option<u64>,
-    /// A cookie that may carry the token, from pages of this server and of origins that are named to it.
+    /// A cookie that may carry the token, from this server's pages and from origins named to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cookie: Option<String>,
     /// Where the key set (JWKS) is: an https address, which is fetched again every ten minutes and when a token names
     /// an unknown key, or a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_set: Option<String>,
-    /// How many seconds the keys of an address are used if they cannot be fetched again; a day if it is not given.
+    /// How many seconds keys from an address are used if they cannot be fetched again; a day by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_set_max_age_s: Option<u64>,
     /// Keys that stand in files.
@@ -148,7 +148,7 @@ pub struct WrittenLimits {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WrittenAddressLimits {
-    /// WebSockets, streams and held polls at a time, and sockets that carry none of them.
+    /// WebSockets, streams and held polls at a time, and sockets that carry none of these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     connections: Option<u32>,
     /// Publications a second; as many may come at once.
@@ -167,7 +167,7 @@ impl From<WrittenAddressLimits> for Quota {
 }
 
 impl Written {
-    /// Says what is wrong with a value, or which key would do nothing.
+    /// Says which value is wrong, or which key would have no effect.
     pub fn check(&self) -> Result<(), String> {
         if let Some(token) = &self.token {
             token.check()?;
@@ -181,10 +181,10 @@ impl Written {
         self.limits.identity.check("limits.identity")?;
         Quota::from(self.limits.address).check("limits.address")?;
         if self.token.is_none() && !self.limits.identity.is_unlimited() {
-            return Err("limits.identity limits those with a token, but there is no [token]".to_owned());
+            return Err("limits.identity is for clients with a token, but there is no [token]".to_owned());
         }
         if self.token.is_none() && !self.presence.is_empty() {
-            return Err("presence tells who with a token is in a channel, but there is no [token]".to_owned());
+            return Err("presence shows clients with a token, but there is no [token]".to_owned());
         }
         Ok(())
     }
@@ -192,15 +192,15 @@ impl Written {
     fn check_rule(&self, rule: &WrittenRule) -> Result<(), String> {
         let is_identified = rule.who == Who::Identified;
         let wrong = if !is_identified && !rule.claims.is_empty() {
-            "claims are for who = \"identified\", as others have none"
+            "claims need who = \"identified\": others have none"
         } else if is_identified && self.token.is_none() {
-            "it is for those with a token, but there is no [token]"
+            "it is for clients with a token, but there is no [token]"
         } else if rule.channels.is_empty() || rule.may.is_empty() {
-            "it allows nothing: name channels, and what may be done"
+            "it allows nothing: set both channels and may"
         } else if rule.may.contains(&Right::Presence) && self.presence.is_empty() {
-            "may = [\"presence\"] needs channels of which the server tells who is there: presence = [\"room:*\"]"
+            "may = [\"presence\"] needs channels with presence, such as presence = [\"room:*\"]"
         } else if !rule.claims.values().all(is_json) {
-            "a claim is text, a number, true or false, or a list or table of these: tokens have no dates, nan or inf"
+            "a claim is a string, number, true, false, or a list or table of these: tokens have no dates, nan or inf"
         } else {
             return Ok(());
         };
@@ -224,14 +224,14 @@ impl WrittenTokens {
         } else if self.cookie.as_deref().is_some_and(|name| !is_cookie(name)) {
             "token.cookie is a cookie's name: letters, digits, - _ ."
         } else if self.key.is_empty() && self.key_set.is_none() {
-            "[token] has no key by which tokens could be checked: add key_set, or [[token.key]]"
+            "[token] has no key to check tokens with: add key_set or [[token.key]]"
         } else if is_address && !is_secure {
             // By whoever stands in between, keys would be theirs.
-            "token.key_set is an https:// address, or a file: over anything else, keys could be forged"
+            "token.key_set must be an https:// address or a file: over anything else, keys could be forged"
         } else if self.key_set_max_age_s.is_some() && !is_secure {
-            "token.key_set_max_age_s is for a key_set that is fetched, from an https:// address"
+            "token.key_set_max_age_s needs a key_set that is fetched from an https:// address"
         } else if self.key_set_max_age_s == Some(0) {
-            "token.key_set_max_age_s = 0 would let no key count; leave it out for a day"
+            "token.key_set_max_age_s = 0 would make every key too old; leave it out for a day"
         } else {
             return Ok(());
         };
@@ -239,7 +239,7 @@ impl WrittenTokens {
     }
 }
 
-/// Whether a token can claim this. TOML has more: what it calls nan and inf becomes null, and a date a table of its own.
+/// Whether a token can claim this. TOML has more: its nan and inf become null, and a date a special table.
 fn is_json(value: &Value) -> bool {
     match value {
         Value::Null => false,

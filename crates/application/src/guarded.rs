@@ -7,8 +7,8 @@ use pushlab_session::pass::Pass;
 use pushlab_wire::codes::ErrorCode;
 use std::sync::Arc;
 
-/// An application that answers only to those who show a pass. A browser shows none when it follows a link, so whoever
-/// asks gets the files of the pages; their script sends the pass with everything else.
+/// An application that answers only requests that carry a pass. A browser sends none when it follows a link, so anybody
+/// gets the pages' files; their script sends the pass with everything else.
 #[derive(Debug)]
 pub struct Guarded {
     files: Arc<dyn Application>,
@@ -17,7 +17,7 @@ pub struct Guarded {
 }
 
 impl Guarded {
-    /// This application, for those who have this pass, and for all others the files of its pages, which tell nothing.
+    /// This application for those who have this pass, and for all others its pages' files, which reveal nothing.
     pub fn new(files: Arc<dyn Application>, application: Arc<dyn Application>, pass: Pass) -> Self {
         Self { files, application, pass }
     }

@@ -89,7 +89,7 @@ pub struct Request {
     /// Whether its browser sent it over TLS: to this server, or to a proxy before it, by the page's origin or what
     /// [`Site`](pushlab_session::site::Site) says.
     pub is_tls: bool,
-    /// Who shows what with it, where an access file tells who may do what.
+    /// Who sent it, by the credentials it carries, if there is an access file.
     pub person: Option<Shown>,
 }
 
@@ -176,10 +176,8 @@ pub enum PublishError {
     /// The channel's name is invalid.
     #[error(transparent)]
     BadChannel(#[from] BadChannel),
-    /// Its JSON is nested deeper than clients' parsers go.
-    #[error(
-        "the data is nested deeper than {MAX_JSON_DEPTH} levels of arrays and objects; make it flatter, or publish it as a text"
-    )]
+    /// Its JSON is nested too deep for clients' parsers.
+    #[error("the data is nested more than {MAX_JSON_DEPTH} levels deep; make it flatter, or publish it as text")]
     TooDeep,
     /// The log did not say whether it was published.
     #[error("{UNCONFIRMED}")]

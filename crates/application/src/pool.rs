@@ -189,7 +189,7 @@ impl Pool {
     }
 }
 
-/// What a request takes in memory, but for what the allocator adds.
+/// The memory a request takes, without the allocator's overhead.
 fn request_bytes(request: &Request) -> usize {
     let pairs = request.query.iter().chain(&request.fields);
     let texts: usize = pairs.map(|(name, value)| size_of::<(String, String)>() + name.len() + value.len()).sum();

@@ -1,5 +1,5 @@
-//! What attackers have the server keep, as much on each connection as it may hold: deliveries and replies that they do not
-//! read, or input of which the rest does not come.
+//! Attacks that make the server keep as much as each connection may hold: deliveries and replies that are never read,
+//! or input that is never finished.
 
 use crate::streams::{self, END_STREAM, STREAMS, Streams, WEBSOCKET, frame, kind};
 use clap::ValueEnum;
@@ -8,7 +8,7 @@ use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
-/// An attack by what is kept, and the protocol that it goes by.
+/// An attack by what the server has to keep, and the protocol it uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hoard {
     keeps: Keeps,
@@ -38,7 +38,7 @@ enum Keeps {
     HalfRecord,
 }
 
-/// What it goes by.
+/// The protocol it uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Over {
     /// HTTP/1.1.
@@ -49,12 +49,12 @@ pub enum Over {
     Tls,
 }
 
-/// Just below what a head may have, with its field names: bytes.
+/// Just below the limit of a head, field names included, bytes.
 const HEAD_BYTES: usize = 16_000;
-/// Just below what a body and a message may have.
+/// Just below the limit of a body and of a message.
 const BODY_BYTES: usize = 65_000;
-/// What is published to a slow reader: more than the kernel takes of it, and in several messages, because of one that is
-/// half sent the server may know more than of those behind it.
+/// What is published to a slow reader: more than the kernel takes, and in several messages, because the server may know
+/// more about one that is half sent than about those behind it.
 const MESSAGES: usize = 8;
 const MESSAGE_BYTES: usize = 8_000;
 /// Of a handshake message, whose limit includes the heads of its records.
@@ -87,7 +87,7 @@ impl Hoard {
         self.over == Over::Tls
     }
 
-    /// Whether the handshake is made before anything is said.
+    /// Whether the handshake is completed before anything is sent.
     pub fn shakes_hands(self) -> bool {
         self.is_secure() && self.keeps != Keeps::HalfHello
     }
@@ -118,7 +118,7 @@ impl Hoard {
         self.path(0).is_some()
     }
 
-    /// The server's counter of those who are there before it begins.
+    /// The server's counter of the connections open before the attack begins.
     pub fn counter(self) -> &'static str {
         match self.keeps {
             _ if self.is_websocket() => "/connections/websocket",
@@ -129,7 +129,7 @@ impl Hoard {
         }
     }
 
-    /// What a connection says first, which keeps nothing yet: a stream for each channel of these numbers.
+    /// What a connection sends first, which makes the server keep nothing yet: a stream for each of these channels.
     pub fn opening(self, channels: Range<usize>) -> Vec<u8> {
         let mut out = Vec::new();
         if self.over == Over::Http2 {

@@ -1,4 +1,4 @@
-//! What attackers say to a server: for each attack the bytes of its connections. No socket, no clock.
+//! What attackers send to a server: the bytes of each attack's connections. No socket, no clock.
 //!
 //! ```
 //! use pushlab_attacks::{Flood, attack::Script};
@@ -22,7 +22,7 @@ use hoard::Hoard;
 use std::fmt;
 use std::str::FromStr;
 
-/// An attack by what is said, or by what is kept.
+/// An attack by what is sent, or by what the server has to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flood {
     /// As much as a few connections take.

@@ -38,7 +38,7 @@ pub(crate) enum Entry {
 /// How one is let in, beyond what the address says.
 #[derive(Clone, Default)]
 pub struct Access {
-    /// A word that the broker knows, or `USER:PASSWORD`.
+    /// A token that the broker accepts, or `USER:PASSWORD`.
     pub token: Option<String>,
     /// A file of NATS credentials: a JWT and the seed of its key.
     pub credentials: Option<PathBuf>,
@@ -47,7 +47,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// As whom one is let in at an address.
+    /// The identity with which one joins at an address.
     pub(crate) fn entry(&self, address: &Address) -> Entry {
         match self.token.as_ref().map(|token| (token, token.split_once(':'))) {
             Some((_, Some((name, password)))) => Entry::User { name: name.to_owned(), password: password.to_owned() },
@@ -56,7 +56,7 @@ impl Access {
         }
     }
 
-    /// The name of the user, as a part of a subject; `-` of one who has none that can be.
+    /// The user's name as part of a subject; `-` if there is none, or it cannot be part of one.
     pub(crate) fn user(&self, address: &Address) -> String {
         match self.entry(address) {
             Entry::User { name, .. } if is_plain(&name) => name,
@@ -64,7 +64,7 @@ impl Access {
         }
     }
 
-    /// A new id of somebody who is let in so.
+    /// A new id for whoever joins like this.
     pub(crate) fn new_id(&self, address: &Address) -> io::Result<String> {
         Ok(format!("{}.{:016x}", self.user(address), unique()?))
     }

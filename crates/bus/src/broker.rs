@@ -48,14 +48,14 @@ pub struct Broker {
     folder: TemporaryFolder,
 }
 
-/// Somebody whom a broker lets in.
+/// A user that the broker lets in.
 #[derive(Debug, Clone)]
 pub struct User {
     /// Letters, digits, `-` and `_`.
     pub name: String,
     /// Anything but quotes.
     pub password: String,
-    /// What he may do.
+    /// What the user may do.
     pub rights: Rights,
 }
 
@@ -82,8 +82,8 @@ impl Broker {
         cache.install(recipe, is_interrupted)
     }
 
-    /// Starts it; port 0 takes a free one. It lets these users in and nobody else. Its log and its configuration are in a
-    /// folder that goes with it.
+    /// Starts it; port 0 takes a free one. It lets in only these users. Its log and its configuration are in a folder
+    /// that is removed with it.
     ///
     /// # Errors
     /// See [`BrokerError`].

@@ -45,10 +45,8 @@ pub enum BusError {
         /// What it said.
         why: String,
     },
-    /// It is there, has let us in, and does not let us do our part.
-    #[error(
-        "the broker at {address}: {why}; labs and workers need users of their own, with the rights in docs/fleet.md"
-    )]
+    /// The broker let us in, but does not let us do our part.
+    #[error("the broker at {address}: {why}; labs and workers need separate users with the rights in docs/fleet.md")]
     Forbidden {
         /// Where.
         address: String,

@@ -94,7 +94,7 @@ impl JoinsAs {
 /// there is waited for.
 ///
 /// # Errors
-/// What waiting does not mend: a broker that lets nobody in with these words, or does not let him do his part, or a file
+/// What waiting does not fix: a broker that rejects these credentials or denies the rights for this part, or a file
 /// that cannot be read.
 pub fn join(config: &JoinConfig, say: &mut dyn FnMut(&str), is_over: &mut dyn FnMut() -> bool) -> Result<(), BusError> {
     let mut wait = RETRY_MIN;

@@ -9,8 +9,8 @@
 //! | `pushlab.FLEET.lab.LAB.WORKER` | a worker or an agent | words to its lab, in pieces |
 //! | `pushlab.FLEET.clock.LAB` | the process of a run | a question for the lab's clock, answered at once in `_INBOX.USER`; most bypass the broker |
 //!
-//! `WORKER` and `LAB` are ids of two parts: the name of the user as whom one is let in (`-` without one), and a number of its own.
-//! So a broker whose users have [rights](Rights) of their own lets nobody speak for another, or read what is for another.
+//! `WORKER` and `LAB` are ids of two parts: the name of the broker's user (`-` without one), and a unique number. So a
+//! broker that gives each user its own [rights](Rights) lets nobody speak for another, or read what is for another.
 
 /// Longest name of a fleet.
 const FLEET_CHARACTERS_MAX: usize = 64;
@@ -56,15 +56,15 @@ impl Names {
     }
 }
 
-/// Whether a text can be a part of a subject, and means nothing else to the broker.
+/// Whether a text can be part of a subject without a special meaning to the broker.
 pub fn is_plain(part: &str) -> bool {
     !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
 }
 
-/// Every id, in the place of one.
+/// Stands for any id.
 pub const ANY: &str = "*.*";
 
-/// Whose message it is: the id at the end of its subject.
+/// The sender of a message: the id at the end of its subject.
 pub fn sender_of(subject: &str) -> &str {
     subject.rmatch_indices('.').nth(1).map_or(subject, |(at, _)| &subject[at + 1..])
 }
@@ -79,7 +79,7 @@ pub struct Rights {
 }
 
 impl Rights {
-    /// Of a user for labs.
+    /// The rights of a user for labs.
     pub fn of_lab(user: &str) -> Self {
         let (all, own) = (Names("pushlab.*".to_owned()), format!("{user}.*"));
         Self {
@@ -88,7 +88,7 @@ impl Rights {
         }
     }
 
-    /// Of a user for workers and agents.
+    /// The rights of a user for workers and agents.
     pub fn of_worker(user: &str) -> Self {
         let (all, own) = (Names("pushlab.*".to_owned()), format!("{user}.*"));
         Self {

@@ -1,11 +1,11 @@
-//! Files that others of the machine can read or change, and should not.
+//! Files that other users of the machine can read or change but should not.
 
 use pushlab_os::process;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// What to warn of, if a file is exposed: a secret one to anybody but its owner, any other to whoever may change it.
+/// The warning for an exposed file: a secret that others can read or change, or any file that everybody can change.
 pub fn warning(path: &Path, is_secret: bool) -> Option<String> {
     // If it is not there, whoever has to read it says so.
     let metadata = fs::metadata(path).ok()?;

@@ -49,7 +49,7 @@ const TABLE: &[Route<Files>] = &[
 
 static ROUTES: LazyLock<Routes<Files>> = LazyLock::new(|| Routes::new(TABLE));
 
-/// The files of the pages as an application. They tell nothing that is not in the program, so anybody may have them.
+/// The pages' files as an application. They hold nothing that is not in the program, so anybody may have them.
 #[derive(Debug, Clone)]
 pub struct Files {
     origins: Vec<Origin>,

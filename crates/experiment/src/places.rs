@@ -1,4 +1,4 @@
-//! Points of an experiment's matrix that its variants are for, found without a look at those that they leave out.
+//! The points of an experiment's matrix that its variants cover, found without visiting those they leave out.
 
 use crate::variant::Variant;
 use crate::written::Written;

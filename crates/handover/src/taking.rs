@@ -26,8 +26,8 @@ impl Predecessor {
     /// Asks the server that listens at a path to hand over; `None` if none does. Each step may take so long.
     ///
     /// # Errors
-    /// If it is another user's process, does not want to, or does not answer as it should. It then goes on. If the socket is
-    /// not in a folder that is this user's alone.
+    /// If it is another user's process, does not want to, or does not answer as it should; it then goes on. If the
+    /// socket's folder does not belong to this user alone.
     pub fn ask(path: &Path, limits: Limits, patience: Duration) -> Result<Option<Self>, HandoverError> {
         // Whoever can enter it could take the socket's name, and wait there for listeners and log.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

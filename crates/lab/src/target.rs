@@ -65,7 +65,7 @@ impl Launch<'_> {
         self.place.logs.join(format!("{:05}", self.planned.order))
     }
 
-    /// Where two processes of the server meet, of which one takes the other's place: in a folder of our own alone.
+    /// Where two processes of the server meet for a handover: in a folder that belongs to this user alone.
     fn meeting(&self) -> Result<PathBuf, String> {
         let folder = self.place.logs.join("handover");
         match DirBuilder::new().mode(0o700).create(&folder) {

@@ -35,8 +35,8 @@ impl ReceiverVisitor for SpawnLoop {
     }
 }
 
-/// Starts clients of one transport, over connections of one kind, on a thread that leaves the process's table of
-/// descriptors but for what wakes a feeder. The thread begins with `begun`.
+/// Starts clients of one transport, over connections of one kind, on a thread that leaves the process's descriptor
+/// table, except for what wakes a feeder. The thread begins with `begun`.
 ///
 /// # Errors
 /// When the kernel gives no thread.

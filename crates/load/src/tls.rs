@@ -32,11 +32,11 @@ pub enum BadCertificate {
         /// What went wrong, if anything, in brackets.
         why: String,
     },
-    /// No PEM.
+    /// Not PEM.
     #[error("the certificate cannot be read: {0}")]
     Unreadable(#[from] pem::Error),
-    /// Nothing to trust in such a text.
-    #[error("tls.trust.certificate is \"{0:.100}\": it must be the text of a certificate, PEM, and not a file's name")]
+    /// The text holds no certificate.
+    #[error("tls.trust.certificate is \"{0:.100}\": it must be the text of a certificate (PEM), not a file name")]
     Empty(String),
     /// Not what X.509 wants.
     #[error("the certificate cannot be used: {0}")]

@@ -1,10 +1,10 @@
-//! One account for the memory that peers make a server keep.
+//! One account for the memory that a server keeps for its peers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
 
-/// Bytes that are kept because peers sent or asked for something, each counted once: publications as long as anybody refers
-/// to them, and what [charges](Charge) stand for.
+/// Bytes kept because peers sent or asked for something, each counted once: publications while anything refers to them,
+/// and what [charges](Charge) stand for.
 #[derive(Debug, Default)]
 pub struct Account {
     // Threads may add and take away in another order than things happened: for an instant a sum may be below zero.
@@ -18,7 +18,7 @@ impl Account {
         self.total.load(Relaxed).max(0) as usize
     }
 
-    /// Those of publications that history holds, which has a limit of its own.
+    /// Those of publications in history, which has its own limit.
     pub fn history(&self) -> usize {
         self.history.load(Relaxed).max(0) as usize
     }
@@ -29,7 +29,7 @@ impl Account {
         self.total().saturating_sub(self.history())
     }
 
-    /// What was of one size is of another.
+    /// Something changed from one size to another.
     pub fn change(&self, before: usize, after: usize) {
         if before != after {
             self.total.fetch_add(after as isize - before as isize, Relaxed);

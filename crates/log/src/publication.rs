@@ -44,14 +44,14 @@ impl Publication {
         Self { offset, channel, text, compressed, account, kept: AtomicUsize::new(0), published_at_ns }
     }
 
-    /// Its bytes count in this account as long as anybody refers to it. It counts in one account, once.
+    /// Counts its bytes in this account while anything refers to it. It counts in one account, once.
     pub fn charge(&self, account: &Arc<Account>) {
         if self.account.set(Arc::clone(account)).is_ok() {
             self.count(self.own_bytes());
         }
     }
 
-    /// So many more bytes are kept of it.
+    /// It takes so many more bytes.
     fn count(&self, bytes: usize) {
         if let Some(account) = self.account.get() {
             let before = self.kept.fetch_add(2 * bytes, AcqRel);

@@ -1,4 +1,4 @@
-//! Folders that are this user's alone.
+//! Folders that belong to this user alone.
 
 use crate::{process, random};
 use std::fs::{self, DirBuilder};
@@ -6,16 +6,16 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-/// A new folder for temporary files, which goes with this value. Where others may make folders too, they can neither guess its
-/// name nor enter it.
+/// A new folder for temporary files, removed when this value is dropped. Other users can neither guess its name nor
+/// enter it.
 #[derive(Debug)]
 pub struct TemporaryFolder(Option<PathBuf>);
 
 impl TemporaryFolder {
-    /// Makes one whose name begins so, in the folder that `TMPDIR` names, or `/tmp`.
+    /// Makes one whose name begins with `name`, in the folder that `TMPDIR` names, or `/tmp`.
     ///
     /// # Errors
-    /// When none can be made there.
+    /// If none can be made there.
     pub fn make(name: &str) -> io::Result<Self> {
         // Short, as sockets in it have paths of 107 bytes at most (unix(7)).
         let random: String = random::bytes::<6>()?.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -31,12 +31,12 @@ impl TemporaryFolder {
         self.0.as_deref().unwrap_or(Path::new(""))
     }
 
-    /// Leaves it to others: it does not go with this value any more.
+    /// Keeps it: it is no longer removed when this value is dropped.
     pub fn keep(mut self) -> PathBuf {
         self.0.take().unwrap_or_default()
     }
 
-    /// Removes it if it is empty, and leaves it to others otherwise.
+    /// Removes it if it is empty, and keeps it otherwise.
     pub fn keep_unless_empty(self) {
         // Whatever is in it makes this fail.
         let _ = fs::remove_dir(self.keep());
@@ -52,10 +52,10 @@ impl Drop for TemporaryFolder {
     }
 }
 
-/// Whether a folder belongs to this user, and nobody else may enter it.
+/// Checks that a folder belongs to this user and that nobody else may enter it.
 ///
 /// # Errors
-/// When it is not so, or the folder is not there.
+/// If not, or if there is no such folder.
 pub fn check_private(folder: &Path) -> io::Result<()> {
     let with_name = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", folder.display()));
     let found = fs::metadata(folder).map_err(with_name)?;
@@ -64,7 +64,8 @@ pub fn check_private(folder: &Path) -> io::Result<()> {
         return Ok(());
     }
     let why = format!(
-        "{} belongs to user {owner} and has mode {mode:04o}: it must be a folder of this process's user, {own}, with mode 0700",
+        "{} belongs to user {owner} and has mode {mode:04o}: it must be a folder of this process's user, {own}, \
+         with mode 0700",
         folder.display()
     );
     Err(io::Error::new(io::ErrorKind::PermissionDenied, why))

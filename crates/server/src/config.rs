@@ -224,9 +224,9 @@ pub struct Limits {
     pub max_queue_messages: usize,
     /// Bytes queued for a slow subscriber: a connection never holds more than this of its own.
     pub max_queue_bytes: usize,
-    /// Bytes that peers make the server keep beside history, all together, each counted once: queues of slow subscribers,
-    /// replies that are not read, requests and messages of which a part has come. Beyond, those connections are closed for
-    /// which most is kept, until the others fit.
+    /// Bytes kept for all peers together, outside history, each counted once: queues of slow subscribers, unread
+    /// replies, partial requests and messages. Beyond this, the connections that hold the most are closed until the
+    /// rest fits.
     pub max_queued_total_bytes: usize,
     /// Bytes of replies that a peer has asked for and not taken; beyond, nothing is read from it until it has. With the last
     /// of these replies and what was read behind what it answers, a connection takes 0.4 MiB.

@@ -42,7 +42,7 @@ pub struct Connection {
     pub unsent: Option<Box<Unsent>>,
     /// What the log is to answer for it.
     pub ticket: Option<Ticket>,
-    /// The other end of its socket, where an access file says who may do what.
+    /// The other end of its socket, if there is an access file.
     pub peer: Option<Arc<Peer>>,
     /// Transport it counts as.
     pub counted: Option<Transport>,
@@ -63,7 +63,7 @@ pub enum Stage {
     Open,
     /// Everything is sent: waits for the peer to close, so that a reset does not overtake our last bytes.
     Lingering,
-    /// What was queued for it is gone, since too much was kept for all: it ends as soon as nobody walks over it.
+    /// Its queue was dropped because too much was kept in total: it ends as soon as nothing iterates over it.
     Abandoned,
     /// It has ended, and goes when the turn does. Nothing is read or written any more.
     Ended,
@@ -72,9 +72,9 @@ pub enum Stage {
 /// What the server keeps for a connection, bytes; 4 GiB and more count as that.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Holds {
-    /// What waits for the socket to take it, publications among it that others hold as well.
+    /// What waits for the socket, including publications that others hold as well.
     pub queued: u32,
-    /// Memory of its own: what waits without publications, and what has come in part.
+    /// Its own memory: what waits, publications excluded, and partly received input.
     pub kept: u32,
 }
 
@@ -121,7 +121,7 @@ impl Connection {
         self.unsent.is_some() || self.exchange.subscriber.has_queued()
     }
 
-    /// What it holds now. The socket of HTTP/2 has queued what it did not take when it was last given something.
+    /// What it holds now. With HTTP/2, what the socket did not take at the last write counts as queued.
     pub fn holds(&self) -> Holds {
         if self.stage == Stage::Ended {
             return Holds::default();
@@ -143,7 +143,7 @@ impl Connection {
         unsent + http2 + self.carry.capacity() + self.stream.kept_bytes() + self.exchange.kept_bytes()
     }
 
-    /// By this it is chosen where some have to go: the memory that it takes, and publications that wait for it.
+    /// Its weight when some have to go: the memory it takes, and the publications waiting for it.
     pub fn weight(&self) -> usize {
         self.kept_bytes() + self.exchange.subscriber.queued_bytes()
     }

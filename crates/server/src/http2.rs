@@ -24,9 +24,9 @@ pub struct Http2 {
     unsent: Unsent,
     /// It stands in `unsent`.
     is_listed: bool,
-    /// Bytes of the output that the socket did not take when it was last given something.
+    /// Bytes of the output that the socket did not take at the last write.
     pub queued: usize,
-    /// Since when a frame or a head has been coming of which the end is missing.
+    /// When the unfinished frame or head began to arrive.
     pub partial_since: Option<Tick>,
 }
 
@@ -90,7 +90,7 @@ impl Http2Stream {
         self.shared.borrow().peer.ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// Bytes of memory that what waits takes.
+    /// Bytes of memory that the waiting input takes.
     pub fn kept_bytes(&self) -> usize {
         self.incoming.capacity()
     }

@@ -1,4 +1,4 @@
-//! Event loops that have tables of descriptors of their own.
+//! Event loops with their own descriptor tables.
 
 use pushlab_os::descriptors;
 use std::os::fd::RawFd;
@@ -17,7 +17,7 @@ pub fn leave(kept: &[RawFd]) -> bool {
     true
 }
 
-/// Closes, in the table of everybody else, what event loops have taken into theirs.
+/// Closes, in the shared table, the descriptors that event loops have taken into their own.
 #[expect(unsafe_code, reason = "docs/decisions/0023-os.md")]
 pub fn close_left(numbers: Vec<RawFd>) {
     // SAFETY: only threads that have left this table own them, under the same numbers in theirs.

@@ -13,10 +13,10 @@ macro_rules! connections_doc {
     };
 }
 
-/// What is said of the tokens that were not taken.
+/// The description of the refused tokens.
 macro_rules! refused_tokens_doc {
     () => {
-        "Tokens, tickets and keys of the back end that were not taken, by cause."
+        "Tokens, tickets and back-end keys refused, by cause."
     };
 }
 
@@ -32,7 +32,7 @@ macro_rules! counters {
             $($(#[doc = $gauge_doc])+ pub $gauge: AtomicI64,)*
             /// Whether it fans out by io_uring.
             pub uses_uring: AtomicBool,
-            /// The most that is kept for one of its connections, or was since that was looked for, bytes.
+            /// The most kept for one of its connections since this was last determined, bytes.
             pub heaviest: AtomicU64,
             /// The most connections that it accepted in a second.
             pub best_second: AtomicU64,
@@ -58,7 +58,7 @@ macro_rules! counters {
             pub history_channels: usize,
             /// Bytes of history.
             pub history_bytes: usize,
-            /// Bytes kept for peers beside history.
+            /// Bytes kept for peers outside history.
             pub kept_bytes: usize,
             /// The position after the latest publication.
             pub cursor: String,
@@ -100,7 +100,7 @@ macro_rules! counters {
                     .sample(&[], self.history_channels as f64);
                 page.family("pushlab_history_bytes", Kind::Gauge, "Bytes of history.")
                     .sample(&[], self.history_bytes as f64);
-                page.family("pushlab_kept_bytes", Kind::Gauge, "Bytes kept for peers beside history.")
+                page.family("pushlab_kept_bytes", Kind::Gauge, "Bytes kept for peers outside history.")
                     .sample(&[], self.kept_bytes as f64);
             }
         }
@@ -125,7 +125,7 @@ counters! {
         refused => "pushlab_connections_refused_total",
         /// Messages dropped or conflated for slow subscribers.
         dropped => "pushlab_messages_dropped_total",
-        /// Connections closed because they were too slow, or most was kept for them when it was too much for all.
+        /// Connections closed because they were too slow, or held the most when all together held too much.
         closed_slow => "pushlab_connections_closed_slow_total",
         /// Connections closed because they said nothing, or not in time.
         closed_timeout => "pushlab_connections_closed_timeout_total",
@@ -133,7 +133,7 @@ counters! {
         tls_failures => "pushlab_tls_failures_total",
         /// Gaps told to subscribers.
         gaps => "pushlab_gaps_total",
-        /// Requests and frames answered with an error.
+        /// Requests and frames answered with an error, and feed or tick messages that were not published.
         errors => "pushlab_errors_total",
         /// Messages that came from the feed.
         feed_received => "pushlab_feed_messages_received_total",

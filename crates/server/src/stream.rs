@@ -105,7 +105,7 @@ impl Stream {
         }
     }
 
-    /// Bytes of memory that it takes for what has come or left in part.
+    /// Bytes of memory it takes for partly received input and partly sent output.
     pub fn kept_bytes(&self) -> usize {
         match self {
             Self::Plain(_) | Self::Carried(_) => 0,

@@ -132,8 +132,8 @@ impl<'o> Head<'o> {
         head.end();
     }
 
-    /// Says what all answers of transports have. A browser takes the content for nothing else, and where the server's pages
-    /// are its own alone, those of other sites get it neither as an image nor as a script.
+    /// Adds the fields that all answers of transports carry: a browser takes the content for no other type, and unless
+    /// pages of all sites are admitted, those of other sites get it neither as an image nor as a script.
     #[inline]
     fn of_transport(self, content_type: &str, audience: Audience<'_>) -> Self {
         let policy = if audience.is_for_all { "cross-origin" } else { "same-origin" };

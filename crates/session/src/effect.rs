@@ -99,7 +99,7 @@ pub struct Question {
     pub body: Vec<u8>,
     /// Whether the browser sent it over TLS, to this server or to a proxy in front of it.
     pub is_tls: bool,
-    /// Who shows what with it, where an access file tells who may do what.
+    /// Who sent it, by the credentials it carries, if there is an access file.
     pub person: Option<Shown>,
 }
 
@@ -177,7 +177,7 @@ pub struct Time {
 pub struct Context<'a> {
     /// The server's rules.
     pub rules: &'a Rules,
-    /// The other end of the socket, where an access file says who may do what.
+    /// The other end of the socket, if there is an access file.
     pub peer: Option<&'a Arc<Peer>>,
     /// Whether another process takes new connections, so that each ends behind its answer.
     pub is_leaving: bool,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Why something is refused: the code, and what to tell.
 pub type Refusal = (ErrorCode, Cow<'static, str>);
 
-/// Who shows what with a request, or why what is shown is not taken.
+/// Who sent a request, by its credentials, or why these are refused.
 pub type Shown = Result<Arc<Person>, TokenError>;
 
 /// What to tell somebody without a pass.
@@ -56,7 +56,7 @@ pub enum ReadableBy<'a> {
     PagesOf(&'a str),
 }
 
-/// Whom an answer is for, as browsers keep to it.
+/// Whom an answer is for; browsers enforce it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Audience<'a> {
     /// Which pages may read it.
@@ -174,9 +174,8 @@ impl Gate {
         }
     }
 
-    /// Who shows what with a request, where an access file tells who may do what: a token on purpose, a ticket, or a cookie;
-    /// the first of these that is there counts, and what is wrong with it is never overlooked. Adds to `checks` how many
-    /// signatures had to be checked for that.
+    /// Who sent a request, if there is an access file: by an explicit token, a ticket, or a cookie. The first of these
+    /// that is there counts, and an invalid one is never ignored. Adds the number of signatures checked to `checks`.
     pub fn shown(&self, head: &RequestHead<'_, '_>, unix_s: u64, checks: &mut usize) -> Option<Shown> {
         let access = self.access.as_ref()?;
         let ticket = || split_target(head.target).1.find(|(name, _)| name == "ticket").map(|(_, value)| value);
@@ -199,8 +198,8 @@ impl Gate {
         sent_token(fields.clone()).or_else(|| self.kept_token(fields, access))
     }
 
-    /// The token in the cookie that the access file names. Browsers send it with every request, whoever's page makes them:
-    /// it counts only from a page that is named, or is the server's own.
+    /// The token in the cookie that the access file names. Browsers send it with every request, whichever page makes
+    /// it: it counts only from a named page or one of the server's own.
     fn kept_token<'h>(
         &self,
         fields: impl Iterator<Item = (&'h str, &'h str)> + Clone,
@@ -285,8 +284,8 @@ fn no_rule(person: Option<&Person>, what: &str, channel: &str) -> String {
     format!("no rule of the access file lets you {what} {channel}{without}")
 }
 
-/// Whether somebody may receive what a channel tells, or read its history. What one of presence tells is who comes to
-/// another and goes, so that takes the right to learn it.
+/// Whether somebody may receive a channel's messages, or read its history. A presence channel tells who enters and
+/// leaves another channel, so it takes the right to know that.
 pub fn may_receive(person: &Person, channel: &str, right: Right) -> bool {
     match (channel.strip_prefix(PRESENCE), right) {
         (Some(other), Right::Subscribe) => person.may(Right::Presence, other),
@@ -295,7 +294,7 @@ pub fn may_receive(person: &Person, channel: &str, right: Right) -> bool {
     }
 }
 
-/// Whether a request with these fields shows the pass. A cookie counts for nothing: browsers send it to every port of the
+/// Whether a request with these fields carries the pass. Cookies are ignored: browsers send them to every port of the
 /// host, whoever listens there.
 pub fn shows<'h>(pass: &Pass, fields: impl Iterator<Item = (&'h str, &'h str)> + Clone) -> bool {
     bearers(fields.clone()).chain(offered_tokens(fields)).any(|text| pass.is(text))

@@ -99,13 +99,13 @@ struct Entry {
 }
 
 impl Group {
-    /// Bytes of memory that its set of channels takes, beside the channels themselves.
+    /// Bytes of memory its set of channels takes, besides the channels themselves.
     fn kept_bytes(&self) -> usize {
         2 * self.set.as_str().len() + self.channels.len() * (size_of::<Channel>() + size_of::<u32>())
     }
 }
 
-/// Bytes of memory that a channel takes with its first group: its text, its place in the map, the least list.
+/// Bytes of memory a channel takes with its first group: its text, its place in the map, the smallest list.
 fn kept_bytes(channel: &Channel) -> usize {
     channel.as_str().len() + size_of::<(Channel, Vec<Entry>)>() + 4 * size_of::<Entry>() + 2 * size_of::<usize>()
 }
@@ -150,12 +150,12 @@ impl Groups {
         id as u32
     }
 
-    /// Bytes of memory that channels and sets of channels take to which connections refer.
+    /// Bytes of memory taken by the channels and sets of channels that connections refer to.
     pub fn kept_bytes(&self) -> usize {
         self.kept_bytes
     }
 
-    /// About how many of those go with a connection that refers to a group: none if others do too.
+    /// About how many of those go when a connection leaves its group: none if others refer to it too.
     pub fn kept_for_one(&self, group: u32) -> usize {
         let Some(group) = self.groups.get(group as usize).filter(|group| group.references == 1) else { return 0 };
         let is_own = |channel: &&Channel| self.by_channel.get(*channel).is_some_and(|entries| entries.len() == 1);

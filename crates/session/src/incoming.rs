@@ -55,7 +55,7 @@ impl PartialRequest {
         Ok(if step.is_done { Part::Whole(step.consumed) } else { Part::Incomplete(step.consumed) })
     }
 
-    /// Bytes of memory that it takes.
+    /// Bytes of memory it takes.
     pub fn kept_bytes(&self) -> usize {
         let head = match &self.head {
             SentHead::Text(text) => text.capacity(),

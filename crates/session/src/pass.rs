@@ -1,6 +1,6 @@
-//! A secret without which a server answers nothing but health checks and its pages' files: whoever has it sends it on
-//! purpose, as a bearer token or a WebSocket's subprotocol. A cookie would go to every port of the host, whoever listens
-//! there.
+//! A secret without which a server answers only health checks and requests for its pages' files. Clients send it
+//! explicitly, as a bearer token or a WebSocket subprotocol; a cookie would go to every port of the host, whoever
+//! listens there.
 
 use core::hint::black_box;
 use std::fmt;

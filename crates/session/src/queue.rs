@@ -67,7 +67,7 @@ impl Queue {
         self.bytes
     }
 
-    /// Bytes of memory that it takes beside the publications.
+    /// Bytes of memory it takes besides the publications.
     pub fn kept_bytes(&self) -> usize {
         size_of::<Self>() + self.publications.capacity() * size_of::<Arc<Publication>>()
     }

@@ -10,11 +10,11 @@ use std::time::Duration;
 pub struct Standing {
     /// Who.
     pub person: Arc<Person>,
-    /// Where they are, if that is known.
+    /// Their address, if known.
     pub address: Option<Holder>,
     /// What the connection takes up of what they may, once it lasts.
     place: Option<Place>,
-    /// What it takes up of what their address may.
+    /// Its place among those of their address.
     address_place: Option<Place>,
     /// They were told that their token expires soon.
     is_warned: bool,
@@ -34,8 +34,8 @@ impl Standing {
         Self { person, address, place: None, address_place: None, is_warned: false }
     }
 
-    /// Takes a place for a connection that lasts, with so many subscriptions, on the socket of this peer. One without a
-    /// token needs none among those of an identity.
+    /// Takes a place for a lasting connection with so many subscriptions on this peer's socket. Without a token it
+    /// takes none among those of an identity.
     pub fn enter(
         &mut self,
         subscriptions: usize,

@@ -90,7 +90,7 @@ impl Subscriber {
         self.queue.as_ref().map_or(0, |queue| queue.bytes())
     }
 
-    /// Bytes of memory that its queue takes beside the publications.
+    /// Bytes of memory its queue takes besides the publications.
     pub fn kept_bytes(&self) -> usize {
         self.queue.as_ref().map_or(0, |queue| queue.kept_bytes())
     }

@@ -39,7 +39,7 @@ impl Unsent {
         self.bytes.len() + self.body.as_ref().map_or(0, |(body, at)| body.as_bytes().len() - at)
     }
 
-    /// Bytes of memory that it takes: a body all of it until its last byte is written, unless it is part of the program.
+    /// Bytes of memory it takes: a whole body until its last byte is written, unless it is part of the program.
     pub fn kept_bytes(&self) -> usize {
         let body = match &self.body {
             Some((Body::Own(bytes), _)) => (**bytes).as_ref().len(),

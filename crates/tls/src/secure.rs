@@ -82,7 +82,7 @@ impl Secure {
         self.tls.alpn_protocol() == Some(b"h2")
     }
 
-    /// Bytes of memory that it takes for what has come or left in part.
+    /// Bytes of memory it takes for partly received input and partly sent output.
     pub fn kept_bytes(&self) -> usize {
         self.partial.capacity() + self.unsent.capacity()
     }

@@ -13,7 +13,7 @@ pub struct FieldList {
 const FIELD_BYTES: usize = 32;
 
 impl FieldList {
-    /// Bytes of memory that it takes beside itself.
+    /// Bytes of memory it takes besides itself.
     pub fn kept_bytes(&self) -> usize {
         self.bytes.capacity() + self.ends.capacity() * size_of::<(u32, u32)>()
     }

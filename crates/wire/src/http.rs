@@ -172,7 +172,7 @@ impl<'b> RequestHead<'_, 'b> {
         self.fields.iter().filter(move |f| f.name.eq_ignore_ascii_case(name)).map(|f| f.value)
     }
 
-    /// The name of a field whose value is no text, if there is one of these names, in lower case.
+    /// The first of these names (in lower case) whose field's value is not text, if any.
     pub fn unreadable(&self, names: &[&'static str]) -> Option<&'static str> {
         let mut odd = self.fields.iter().filter(|f| !f.value.is_ascii() && std::str::from_utf8(f.value).is_err());
         odd.find_map(|f| names.iter().copied().find(|name| f.name.eq_ignore_ascii_case(name)))

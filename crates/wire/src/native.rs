@@ -260,11 +260,11 @@ pub fn is_json(text: &str) -> bool {
     serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 
-/// How many arrays and objects may stand in one another in what is published: with the frame and the reply around them
-/// fewer than parsers take that are known to take few (64 in .NET, 100 in Ruby, some 1,000 in Python).
+/// How deep published JSON may be nested: with the frame and the reply around it, still within the limits of the
+/// strictest common parsers (64 in .NET, 100 in Ruby, some 1,000 in Python).
 pub const MAX_JSON_DEPTH: usize = 60;
 
-/// Whether more than [`MAX_JSON_DEPTH`] arrays and objects stand in one another in a text that is JSON.
+/// Whether a text that is JSON is nested more than [`MAX_JSON_DEPTH`] levels deep.
 pub fn is_too_deep(json: &str) -> bool {
     let bytes = json.as_bytes();
     // Few have so many brackets at all, and counting is quick.

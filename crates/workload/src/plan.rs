@@ -107,7 +107,7 @@ pub struct Plan {
     /// What a browser's pages load so that they speak as `speaks` says, in this order: libraries, then their adapter.
     /// None but our own for the bare dialect. `None` where the subject has no client for pages.
     ///
-    /// A plan that is sent names no files, as it may come from another machine: whoever starts a worker names them.
+    /// A plan that is sent names no files, since it may come from another machine: whoever starts a worker names them.
     #[serde(skip)]
     pub page_scripts: Option<Vec<PathBuf>>,
     /// Ends the drain as well, ms: so long has nobody received or published anything. `None`: only its own time does.

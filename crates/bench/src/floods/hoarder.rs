@@ -1,7 +1,7 @@
-//! The attacker who has the server keep things: as many connections as fit, each of which holds what it may.
+//! The attacker that makes the server keep things: as many connections as fit, each holding as much as it may.
 //!
-//! What the server ends is opened and filled again. A slow reader that is closed does not notice, because it does not
-//! read.
+//! Connections that the server closes are opened and filled again. A slow reader does not notice that it was closed,
+//! because it does not read.
 
 use super::plan::{Plan, Report, await_start};
 use crate::connect::{self, PATIENCE, read_until};
@@ -55,8 +55,8 @@ struct Hoarder<'a> {
     report: Report,
 }
 
-/// Attacks for the time of the plan, and until each connection was filled once. Prints a line when all are open, begins at
-/// a line on standard input, prints its report, and keeps what it has until it is killed.
+/// Attacks for the time of the plan, and until each connection has been filled once. Prints a line when all are open,
+/// starts at a line on standard input, prints its report, and keeps its connections until it is killed.
 pub fn run(plan: &Plan, hoard: Hoard) -> anyhow::Result<()> {
     let mut hoarder = Hoarder::open(plan, hoard)?;
     await_start(plan)?;

@@ -5,9 +5,9 @@
 //! eight connections take for some seconds, and connects again whenever the server ends one. The goal of the 99th
 //! percentile is twice what it was without the attack, or 10 ms more, whichever is larger.
 //!
-//! Others hoard: as many connections as fit, on each of which the server keeps what it may, with a limit for all
-//! together that is soon reached. What their idle connections take beforehand does not count; what the kernel holds is a
-//! figure of its own.
+//! Others hoard: as many connections as fit, on each of which the server keeps as much as it may, with a total limit
+//! that is soon reached. What their idle connections take beforehand does not count; what the kernel holds is a
+//! separate figure.
 
 pub mod attacker;
 mod bystander;

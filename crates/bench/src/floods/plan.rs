@@ -1,7 +1,7 @@
-//! What the process of an attacker is told, and what it tells.
+//! What an attacker's process is told, and what it reports.
 //!
-//! It stands back for the client whose echoes are measured on the same core: what counts is how long the server makes
-//! that one wait.
+//! It yields to the client whose echoes are measured on the same core: what counts is how long the server makes that
+//! client wait.
 
 use anyhow::Context as _;
 use clap::Args;

@@ -20,9 +20,9 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 const KEY_SET_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest key set, bytes.
 const MAX_KEY_SET_BYTES: u64 = 1 << 20;
-/// How long until a key set is asked for again, or half of its greatest age, if that is less.
+/// How often a key set is fetched, or half its maximum age if that is less.
 const KEY_SET_PERIOD: Duration = Duration::from_secs(600);
-/// Shortest time between two times of asking, whatever keys tokens name, or the same half.
+/// Shortest time between two fetches, whatever keys tokens name, or the same half.
 const KEY_SET_PAUSE: Duration = Duration::from_secs(10);
 /// How often it is looked whether a key set is due.
 const WATCH: Duration = Duration::from_millis(500);
@@ -99,13 +99,13 @@ pub struct AccessFile {
 }
 
 impl AccessFile {
-    /// This file, wherever the process changes to later, for a server with these guests.
+    /// This file, whatever the working directory becomes, for a server with these guests.
     pub fn open(path: &Path, guests: &Guests) -> anyhow::Result<Self> {
         let path = path.canonicalize().with_context(|| format!("cannot read the access file {}", path.display()))?;
         Ok(Self { path, is_for_all_pages: *guests == Guests::Everybody })
     }
 
-    /// Reads it, and warns of what is dangerous.
+    /// Reads it, and warns about what is dangerous.
     fn read(&self) -> anyhow::Result<Access> {
         let origin = self.path.display().to_string();
         let text = fs::read_to_string(&self.path).with_context(|| format!("cannot read the access file {origin}"))?;
@@ -114,8 +114,8 @@ impl AccessFile {
         let access = Access::read(&text, &origin, &mut |file| fs::read(folder.join(file)))?;
         if self.is_for_all_pages && access.cookie().is_some() {
             bail!(
-                "{origin}: token.cookie does not go with --allow-origin '*', by which any page could act as whoever visits \
-                 it; name the origins whose pages may use the transports, or leave the cookie out"
+                "{origin}: token.cookie cannot be used with --allow-origin '*', since any page could then act as its \
+                 visitor; name the origins whose pages may use the transports, or remove token.cookie"
             );
         }
         let named = access.files().iter().map(|file| (folder.join(&file.path), file.is_secret));
@@ -123,7 +123,7 @@ impl AccessFile {
             exposed::warning(&path, is_secret).inspect(|warning| tell(warning));
         }
         if access.key_set().is_none() && access.key_count() == Some(0) {
-            tell(&format!("{origin}: its key set has no key that could check a token; none is taken"));
+            tell(&format!("{origin}: the key set has no key that can check a token; every token is refused"));
         }
         Ok(access)
     }
@@ -160,9 +160,7 @@ impl AccessFile {
     fn refresh_keys(live: &LiveAccess, asked_at_ns: &mut Option<u64>) {
         let now_ns = clock::monotonic_ns();
         if live.forget_old_keys(now_ns) {
-            tell(
-                "the keys of the key set have grown too old; no token is taken that needs one until they can be fetched",
-            );
+            tell("the keys of the key set are too old; tokens that need one are refused until new keys can be fetched");
         }
         let rules = live.rules();
         let Some(set) = rules.key_set() else { return };
@@ -177,12 +175,12 @@ impl AccessFile {
         let taken = fetch_key_set(url).and_then(|set| live.take_key_set(&rules, &set, now_ns).context(url.clone()));
         match taken {
             Ok(Some(count)) => tell_if_none(count, url),
-            Ok(None) => tell(&format!("{url} answered after the access file had changed; its keys are not taken")),
+            Ok(None) => tell(&format!("{url} answered after the access file had changed; its keys are discarded")),
             Err(error) => {
                 let age = set.age(now_ns).map_or("there are none yet".to_owned(), |age| {
-                    format!("those of {} s ago count for {} s", age.as_secs(), set.max_age.as_secs())
+                    format!("those fetched {} s ago count for {} s", age.as_secs(), set.max_age.as_secs())
                 });
-                tell(&format!("no new keys for tokens, {age}: {error:#}; the server will ask again in a while"));
+                tell(&format!("no new keys for tokens, {age}: {error:#}; the server will try again"));
             }
         }
     }
@@ -199,7 +197,7 @@ impl AccessFile {
     }
 }
 
-/// Tells of the tokens that were refused since it did so last, in one line a second at most. It names no token.
+/// Reports the tokens refused since its last line, at most one line a second. It names no token.
 pub fn tell_refusals(live: &LiveAccess, told_at: &mut Option<Instant>) {
     if told_at.is_some_and(|at| at.elapsed() < REFUSALS_PAUSE) {
         return;
@@ -207,13 +205,13 @@ pub fn tell_refusals(live: &LiveAccess, told_at: &mut Option<Instant>) {
     let Some(Untold { count, address, cause }) = live.refusals.take_untold() else { return };
     *told_at = Some(Instant::now());
     let from = address.map_or(String::new(), |address| format!(" from {address}"));
-    let more = if count > 1 { format!(" ({} more since the line before)", count - 1) } else { String::new() };
+    let more = if count > 1 { format!(" ({} more since the last line)", count - 1) } else { String::new() };
     tell(&format!("refused{from}: {cause}{more}"));
 }
 
 fn tell_if_none(count: usize, url: &str) {
     if count == 0 {
-        tell(&format!("{url} has no key that could check a token; none is taken that needs one"));
+        tell(&format!("{url} has no key that can check a token; tokens that need one are refused"));
     }
 }
 

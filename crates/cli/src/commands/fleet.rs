@@ -27,8 +27,7 @@ const TOKEN: &str = "PUSHLAB_FLEET_TOKEN";
 /// How a broker lets us in.
 #[derive(Debug, Args)]
 pub struct BrokerArgs {
-    /// USER:PASSWORD, or the token, that the fleet's broker asks for. Others on this machine can read arguments, but not the
-    /// variable.
+    /// USER:PASSWORD or token for the fleet's broker. Others on this machine can read arguments, but not the variable.
     #[arg(long, value_name = "USER:PASSWORD", env = TOKEN, hide_env_values = true)]
     token: Option<String>,
     /// NATS credentials that the fleet's broker asks for: a file with a JWT and the seed of its key.

@@ -51,7 +51,7 @@ pub struct SiteArgs {
     #[arg(long = "public-url", value_name = "URL", env = "PUSHLAB_PUBLIC_URL", value_delimiter = ',')]
     public_urls: Vec<Origin>,
     /// Believe this proxy's X-Forwarded-For about who a client is: an address, or a network such as 10.0.0.0/8. Several
-    /// may be named. All clients that come through any other proxy are one address to limits and log-ins.
+    /// may be named. Clients that come through any other proxy count as one address for limits and log-ins.
     #[arg(long = "trusted-proxy", value_name = "ADDRESS", env = "PUSHLAB_TRUSTED_PROXY", value_delimiter = ',')]
     trusted_proxies: Vec<Network>,
 }

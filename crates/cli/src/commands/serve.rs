@@ -72,10 +72,10 @@ pub struct ServeArgs {
     /// For measuring: write calls for one event or reply to a poll; with 2 the transport's framing is written separately.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=2))]
     writes_per_event: u8,
-    /// Serve the transports alone: no console, no demos. So it is with --access.
+    /// Serve the transports alone: no console, no demos. The default with --access.
     #[arg(long, env = NO_PAGES)]
     no_pages: bool,
-    /// Serve console and demos beside --access too: to everybody, whatever its rules are.
+    /// With --access, serve the console and the demos too: to everybody, whatever the rules say.
     #[arg(long, conflicts_with = "no_pages", requires = "access")]
     pages: bool,
     /// The results database that the console shows to everybody who reaches the server; none by default.
@@ -95,8 +95,8 @@ pub struct ServeArgs {
     #[command(flatten)]
     demos: DemoArgs,
     /// Take over from the server that listens at this Unix socket, if one does: its connections, its history, and
-    /// whoever connects meanwhile. Then listen there for the next one. The socket's folder must be this user's alone: mode
-    /// 0700.
+    /// whoever connects meanwhile. Then listen there for the next one. The socket's folder must belong to this user and
+    /// have mode 0700.
     #[arg(long, value_name = "SOCKET")]
     handover: Option<PathBuf>,
     /// Print the address as one line of JSON when ready.
@@ -164,7 +164,7 @@ limit_args! {
     queue_messages / max_queue_messages: usize,
     /// Bytes queued for a slow subscriber [default: 1MiB].
     queue_bytes / max_queue_bytes: usize => units::bytes,
-    /// Bytes that peers make the server keep beside history, all together [default: 256MiB].
+    /// Bytes kept for all peers together, outside history [default: 256MiB].
     queue_total_bytes / max_queued_total_bytes: usize => units::bytes,
     /// Bytes of the kernel's send buffer of a connection [default: 256KiB].
     send_buffer / max_send_buffer_bytes: usize => units::bytes,

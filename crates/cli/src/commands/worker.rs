@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 /// Host virtual clients for labs on other machines: join a fleet, and wait for work until Ctrl-C or SIGTERM.
 ///
-/// The fleet's labs command its workers (docs/fleet.md). Without --join it works for the process that started it, which is how
-/// the lab starts workers on its own machine.
+/// The fleet's labs command its workers (docs/fleet.md). Without --join, a worker serves the process that started it,
+/// as when the lab starts workers on its own machine.
 #[derive(Debug, Args)]
 pub struct WorkerArgs {
     #[command(flatten)]
@@ -24,10 +24,10 @@ pub struct WorkerArgs {
     /// Physical cores, counted from the first, that it leaves to others.
     #[arg(long, value_name = "N", default_value_t = 0)]
     spare_cores: usize,
-    /// Allow the run's clients to live in a browser, whose pages load these scripts. The lab says so where it starts a worker.
+    /// Let the run's clients live in a browser whose pages load these scripts. The lab sets this for its own workers.
     #[arg(long, value_name = "FILE", num_args = 0.., hide = true, conflicts_with = "join")]
     browser: Option<Vec<PathBuf>>,
-    /// Record the first client's conversation with the server here. The lab says so where it starts a worker.
+    /// Record the first client's conversation with the server here. The lab sets this for its own workers.
     #[arg(long, value_name = "FILE", hide = true, conflicts_with = "join")]
     recording: Option<PathBuf>,
 }

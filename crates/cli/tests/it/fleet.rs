@@ -362,9 +362,9 @@ fn the_broker_lets_nobody_speak_for_another_or_read_what_is_for_another() {
     }
     // Whoever has mixed them up is told.
     let (code, said) = place.fails(&["fleet", "list", "--fleet", &fleet.join_url]);
-    assert!(code == 1 && said.contains("users of their own"), "{code}: {said}");
+    assert!(code == 1 && said.contains("need separate users"), "{code}: {said}");
     let (code, said) = place.fails(&["worker", "--join", &fleet.url]);
-    assert!(code == 1 && said.contains("users of their own"), "{code}: {said}");
+    assert!(code == 1 && said.contains("need separate users"), "{code}: {said}");
 }
 
 #[test]

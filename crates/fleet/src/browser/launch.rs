@@ -138,7 +138,7 @@ pub enum LaunchError {
         folder: PathBuf,
     },
     /// There is no room for its profile.
-    #[error("a browser's profile: {0}; is there room, and TMPDIR a folder?")]
+    #[error("a browser's profile: {0}; is there room, and is TMPDIR a folder?")]
     Folder(#[source] io::Error),
     /// Its profile could not be made.
     #[error("cannot make a browser's profile {}: {source}; is there room, and TMPDIR a folder?", .folder.display())]

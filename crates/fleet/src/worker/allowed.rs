@@ -1,4 +1,4 @@
-//! What of its machine a worker may use for a run.
+//! What a worker may use of its machine for a run.
 
 use pushlab_workload::messages::Order;
 use pushlab_workload::plan::Plan;
@@ -16,7 +16,7 @@ pub struct Allowed {
 }
 
 impl Allowed {
-    /// The arguments with which `pushlab worker` may do what a plan of this machine's asks for.
+    /// The arguments that let `pushlab worker` do what a plan from this machine asks for.
     pub fn arguments(plan: &Plan) -> Vec<OsString> {
         let mut arguments = Vec::new();
         if let Some(path) = plan.speaks.as_ref().and_then(|speaks| speaks.recording.as_ref()) {
@@ -29,17 +29,17 @@ impl Allowed {
         arguments
     }
 
-    /// An order with the files that are allowed.
+    /// The order, with the allowed files filled in.
     ///
     /// # Errors
-    /// As a sentence, when it needs what is not.
+    /// As a sentence, if it needs something that is not allowed.
     pub fn complete(&self, order: Order) -> Result<Order, String> {
         let Order::Prepare { mut plan, segment } = order else { return Ok(order) };
         if plan.clients_in.is_browser() && self.browser.is_none() {
             let kind = plan.clients_in.kind;
             return Err(format!(
                 "the plan's clients live in a browser ({kind:?}), which this worker may not start: a fleet's workers host \
-                 native clients alone"
+                 only native clients"
             ));
         }
         plan.page_scripts.clone_from(&self.browser);

@@ -72,8 +72,8 @@ enum WorkerError {
 /// Reads orders from `input` and writes messages to `output`, a JSON text a line.
 ///
 /// The last line is `done` or `failed`; returns whether it was the former. When `input` ends, so does the worker. The clock
-/// is steered after the coordinator's, unless they are one. Of this machine's files and programs only those are used that are
-/// allowed, whatever comes.
+/// is steered after the coordinator's, unless they are one. It uses only the allowed files and programs of this machine,
+/// whatever the plan says.
 ///
 /// # Errors
 /// When `output` cannot be written.

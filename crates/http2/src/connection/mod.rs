@@ -165,7 +165,7 @@ impl Connection {
         }
     }
 
-    /// Bytes of memory that it takes for heads, tables and the output.
+    /// Bytes of memory it takes for heads, tables and output.
     pub fn kept_bytes(&self) -> usize {
         let block = self.block.as_ref().map_or(0, |block| block.bytes.capacity());
         block + self.output.capacity() + self.decoder.kept_bytes() + self.encoder.kept_bytes()
@@ -196,7 +196,7 @@ impl Connection {
         self.stage == Stage::Open
     }
 
-    /// Whether a head has begun of which parts are still to come.
+    /// Whether a head has begun that is not complete yet.
     pub fn is_inside_head(&self) -> bool {
         self.block.is_some()
     }

@@ -38,7 +38,7 @@ impl Decoder {
         }
     }
 
-    /// Bytes of memory that it takes beside itself.
+    /// Bytes of memory it takes besides itself.
     pub fn kept_bytes(&self) -> usize {
         self.table.kept_bytes()
     }

@@ -49,7 +49,7 @@ impl Encoder {
         }
     }
 
-    /// Bytes of memory that it takes beside itself.
+    /// Bytes of memory it takes besides itself.
     pub fn kept_bytes(&self) -> usize {
         self.table.kept_bytes()
     }

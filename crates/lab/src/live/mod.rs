@@ -39,9 +39,9 @@ impl Live {
         Self { figures: Arc::new(Mutex::new(Figures::of(name))), listener: None, tellers: Vec::new() }
     }
 
-    /// Shows them to Prometheus at `/metrics`, from now on; gives the address. Pages of other sites, and whoever calls it by
-    /// a name that `site` does not have, get nothing. Call before the campaign pins the calling
-    /// thread: the cores of whoever shows are found from those of the caller.
+    /// Shows them to Prometheus at `/metrics`, from now on; gives the address. Pages of other sites, and requests to a
+    /// host name that `site` does not have, get nothing. Call before the campaign pins the calling thread: the cores of
+    /// whoever shows are found from those of the caller.
     ///
     /// # Errors
     /// See [`LiveError`].

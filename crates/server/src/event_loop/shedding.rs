@@ -1,4 +1,4 @@
-//! What peers make the server keep, counted, and who goes when it is too much for all of them together.
+//! Counts what is kept for peers, and closes connections when it is too much in total.
 
 use super::{EventLoop, Over};
 use crate::connection::Stage;
@@ -7,11 +7,11 @@ use crate::wheel::TICK;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// Where room has to be made, the limit's fraction more is made: so it is not looked for again at once.
+/// Making room frees one such part of the limit more than needed, so that it is not soon needed again.
 const SLACK: usize = 16;
 
 impl EventLoop {
-    /// Counts what a connection has, where that is not what it had when it was counted last.
+    /// Counts what a connection holds, if that has changed since the last count.
     pub(super) fn settle(&mut self, id: usize) {
         let connection = &mut self.connections[id];
         let now = connection.holds();
@@ -27,14 +27,13 @@ impl EventLoop {
         }
     }
 
-    /// The same for what all are subscribed to.
+    /// The same for what connections are subscribed to.
     pub(super) fn settle_groups(&mut self) {
         let now = self.groups.kept_bytes();
         self.shared.account.change(std::mem::replace(&mut self.counted_group_bytes, now), now);
     }
 
-    /// Counts what a connection has got, where there is room for it, or has been made. Says `false` where room was made by
-    /// letting go of what is kept for this one.
+    /// Counts what a connection has received, making room if necessary. Gives `false` if this connection had to go.
     pub(super) fn find_room(&mut self, id: usize) -> bool {
         let connection = &self.connections[id];
         let more = connection.holds().kept.saturating_sub(connection.counted_bytes.kept);
@@ -43,14 +42,15 @@ impl EventLoop {
         !self.connections[id].is_gone()
     }
 
-    /// Makes room where more is kept than may be, and ends those for whom most was. Not while a list of members is walked.
+    /// Makes room if too much is kept, and ends the connections that held the most. Not while walking a list of
+    /// members.
     pub(super) fn keep_to_limit(&mut self) {
         self.make_room(None);
         self.end_doomed();
     }
 
-    /// Makes room where there is none, also for what a connection has got and is not counted: those go for whom most is kept,
-    /// until what is left fits. Their queues are gone then; their connections are among the doomed.
+    /// Makes room if there is none, including for what a connection has received but is not counted yet: the
+    /// connections that hold the most lose their queues and join the doomed, until the rest fits.
     #[inline]
     fn make_room(&mut self, coming: Option<(usize, usize)>) {
         let kept = self.shared.account.beside_history() + coming.map_or(0, |(_, more)| more);

@@ -116,8 +116,8 @@ impl<'s> Connection<'s> {
         Ok(())
     }
 
-    /// Publishes a message, however long that has to wait. Nothing is read meanwhile: the back end feels it through TCP. One
-    /// that is nested too deeply is passed over, and counted as an error.
+    /// Publishes a message, however long that takes. Nothing is read meanwhile, which the back end notices through TCP.
+    /// A message that is nested too deep is skipped and counted as an error.
     fn publish(&self, feed: &Feed, data: &str) -> io::Result<()> {
         let counters = &self.source.counters;
         let counter = loop {

@@ -19,7 +19,7 @@ use pushlab_wire::transport::Transport;
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// Fields by which it is decided who may do what, and where a stream goes on: one that is no text is not overlooked.
+/// Fields that decide who may do what, and where a stream resumes: one that is not text must not be ignored.
 const READABLE: [&str; 6] =
     ["host", "origin", "sec-fetch-site", "authorization", "sec-websocket-protocol", "last-event-id"];
 

@@ -68,7 +68,7 @@ enum State {
     WebSocket {
         decoder: Decoder,
         mode: Mode,
-        /// Since when a message has been coming of which the end is missing, in seconds of
+        /// When the unfinished message began to arrive, in seconds of
         /// [`Time`](crate::effect::Time), from 1.
         partial_since_s: Option<NonZeroU32>,
         /// Messages that come may be compressed.
@@ -155,7 +155,7 @@ impl Exchange {
         self.subscriber.is_catching_up = false;
     }
 
-    /// Bytes of memory that it keeps of what has come in part, and of what waits for its subscriber beside publications.
+    /// Bytes of memory it keeps for partly received input, and for what waits for its subscriber besides publications.
     pub fn kept_bytes(&self) -> usize {
         let partial = match &self.state {
             State::Http(Some(request)) => request.kept_bytes(),

@@ -43,7 +43,7 @@ impl Exchange {
             (None, State::HeldPoll) => self.release(cx),
             (None, State::WebSocket { .. }) if !silence.is_held_back && self.is_message_late(cx) => {
                 cx.output.counts.timeouts += 1;
-                Self::close(CloseCode::IdleTimeout, "a message did not arrive whole in time", cx)
+                Self::close(CloseCode::IdleTimeout, "a message did not arrive in full in time", cx)
             }
             // Who was never asked cannot have failed to answer: this process may have been halted meanwhile.
             (None, State::WebSocket { .. }) if self.is_pinged && silence.is_long && !silence.is_held_back => {
@@ -73,7 +73,7 @@ impl Exchange {
         }
     }
 
-    /// Notes whether a part of a message has come and its end has not.
+    /// Notes whether a message has begun and not ended.
     pub(super) fn note_partial(&mut self, is_partial: bool, cx: &Context<'_>) {
         let now = || NonZeroU32::MIN.saturating_add(seconds(cx.time.ns));
         if let State::WebSocket { partial_since_s: since, .. } = &mut self.state {
@@ -81,7 +81,7 @@ impl Exchange {
         }
     }
 
-    /// Whether a message has been coming for as long as a request may, looked at with each heartbeat.
+    /// Whether a message has taken longer to arrive than a request may; checked at each heartbeat.
     fn is_message_late(&self, cx: &Context<'_>) -> bool {
         let State::WebSocket { partial_since_s: Some(since), .. } = self.state else { return false };
         let age_s = u64::from(seconds(cx.time.ns)).saturating_sub(u64::from(since.get()) - 1);

@@ -5,8 +5,8 @@ use crate::store::Store;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// Writes the selected figures of the campaigns as CSV with a header line, and returns the number of rows. Values
-/// are written with as many digits as give the same `f64` back. A text that a spreadsheet would compute has `'` before it.
+/// Writes the selected figures of the campaigns as CSV with a header line, and returns the number of rows. Values are
+/// written with as many digits as give the same `f64` back. Text that a spreadsheet would compute gets a leading `'`.
 ///
 /// # Errors
 /// [`crate::StoreError::NotFound`] for a campaign that is not there; those of the store and of `out`.
@@ -46,12 +46,12 @@ pub fn csv(
     Ok(rows)
 }
 
-/// Whether a spreadsheet takes a text for a formula, or would once `'` is taken from before it.
+/// Whether a spreadsheet takes a text for a formula, or would without its leading `'`.
 fn is_formula(text: &str) -> bool {
     text.trim_start_matches('\'').starts_with(['=', '+', '-', '@', '\t', '\r'])
 }
 
-/// A text as a spreadsheet shows it and computes nothing.
+/// A text guarded so that a spreadsheet shows it and computes nothing.
 fn guarded(text: &str) -> Cow<'_, str> {
     if is_formula(text) { format!("'{text}").into() } else { text.into() }
 }

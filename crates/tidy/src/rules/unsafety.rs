@@ -14,7 +14,7 @@ const FILES: &[(&str, &str)] = &[
         "crates/engine/src/uring.rs",
         "what makes it sound is how that file waits for the ring: docs/decisions/0026-io-uring.md",
     ),
-    ("crates/load/src/threads.rs", "only who starts a thread knows what it owns as it begins"),
+    ("crates/load/src/threads.rs", "only the code that starts a thread knows what the thread owns"),
     ("crates/server/src/own_table.rs", "only the server knows what its event loops own"),
     ("crates/probe/src/own_table.rs", "tests have threads with tables of their own"),
 ];

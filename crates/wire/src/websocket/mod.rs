@@ -209,7 +209,7 @@ impl Decoder {
         Ok(Decoded::Frame { consumed, event })
     }
 
-    /// Bytes of memory that it takes beside itself.
+    /// Bytes of memory it takes besides itself.
     pub fn kept_bytes(&self) -> usize {
         self.message.as_ref().map_or(0, |message| size_of::<Fragments>() + message.payload.capacity())
     }

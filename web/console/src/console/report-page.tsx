@@ -4,10 +4,10 @@ import { fetchWithPass } from "../live/pass";
 import { ProblemNotice } from "../live/problem-notice";
 import { asApiError } from "../live/use-resource";
 
-/** Below it the server has reports, pages of their own. One who followed a link has sent no pass, and gets this. */
+/** The server's reports are below this path. A browser that follows a link sends no pass, so it gets this page. */
 export const REPORTS = "/reports/";
 
-/** Fetches the report of the address and gives the document to it. */
+/** Fetches the report at this address and replaces the document with it. */
 export function ReportPage() {
   const [problem, setProblem] = useState<ApiError | null>(null);
   useEffect(() => {

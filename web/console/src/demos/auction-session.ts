@@ -1,6 +1,6 @@
 const KEY = "pushlab.auction.session";
 
-/** Where nothing may be stored. */
+/** Used where storage is forbidden. */
 let unstored: string | null = null;
 
 /**

@@ -1,7 +1,7 @@
 /**
- * The pass of a console that shows itself to nobody without one. The address that the program prints has it behind the
- * `#`, which no server is sent. This tab keeps it and sends it on purpose with each request: a cookie would go to every
- * port of the host, whoever listens there.
+ * The pass of a console that requires one. The address that the program prints has it behind the `#`, which browsers
+ * send to no server. This tab keeps it and adds it to each request: a cookie would go to every port of the host,
+ * whoever listens there.
  */
 
 const NAME = "pushlab.pass";
@@ -46,12 +46,12 @@ export async function fetchWithPass(path: string, init: RequestInit = {}): Promi
     return fetch(path, { ...init, headers, cache: "no-store" });
   };
   const response = await send();
-  // The field tells it from a refusal of a demo, whose sessions are none of this.
+  // The field tells it from a refusal by a demo, which has sessions of its own.
   const isForPass = response.status === 401 && response.headers.has("WWW-Authenticate");
   return isForPass && (await borrow()) ? send() : response;
 }
 
-/** Asks the other tabs for their pass; whether one told another than this one has. */
+/** Asks the other tabs for their pass; whether one gave a different pass. */
 function borrow(): Promise<boolean> {
   return new Promise((resolve) => {
     const end = (wasTold: boolean) => {

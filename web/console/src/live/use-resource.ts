@@ -11,7 +11,7 @@ export interface Resource<T> {
 
 /**
  * Asks the server for the JSON at a path, and again when the path changes or `reload` is called; null asks nothing.
- * `fields` gives what a request's head is to have.
+ * `fields` gives additional header fields for each request.
  */
 export function useResource<T>(
   path: string | null,
