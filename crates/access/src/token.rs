@@ -205,7 +205,8 @@ fn check_head(token: &str) -> Result<(), TokenError> {
         return Err(TokenError::UnknownExtension);
     }
     let kind = head.get("typ").and_then(Value::as_str).unwrap_or_default().to_ascii_lowercase();
-    if kind.ends_with("+jwt") && !kind.ends_with("at+jwt") { Err(TokenError::OtherType) } else { Ok(()) }
+    let kind = kind.strip_prefix("application/").unwrap_or(&kind);
+    if kind.ends_with("+jwt") && kind != "at+jwt" { Err(TokenError::OtherType) } else { Ok(()) }
 }
 
 /// A claim that is a time, in whole seconds since 1970 (RFC 7519 allows fractions); `None` if it is not there.
@@ -386,6 +387,7 @@ mod tests {
             (json!({ "b64": false }), TokenError::UnknownExtension),
             (json!({ "b64": "no" }), TokenError::UnknownExtension),
             (json!({ "typ": "logout+jwt" }), TokenError::OtherType),
+            (json!({ "typ": "chat+jwt" }), TokenError::OtherType),
             (json!({ "typ": "application/DPoP+jwt" }), TokenError::OtherType),
             (json!({ "typ": ["JWT"] }), TokenError::Malformed),
             (json!({ "kid": 1 }), TokenError::Malformed),

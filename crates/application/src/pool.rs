@@ -32,6 +32,8 @@ pub struct Limits {
     pub max_answer_bytes: usize,
     /// Answers that peers have not taken yet, bytes in all.
     pub max_held_answers_bytes: usize,
+    /// Bytes kept for peers in all, beyond which no request is taken: what waits here is nobody's who could be closed for it.
+    pub max_kept_bytes: usize,
 }
 
 /// A request's way through the pool. Its connection and the thread that takes it share it, and agree on which came first:
@@ -92,6 +94,7 @@ pub struct Caller {
     application: Arc<dyn Application>,
     ways: Ways,
     account: Arc<Account>,
+    max_kept_bytes: usize,
     sender: Sender<Answer>,
     answers: Receiver<Answer>,
     wake: Wake,
@@ -102,6 +105,7 @@ pub struct Caller {
 pub struct Pool {
     ways: Ways,
     account: Arc<Account>,
+    max_kept_bytes: usize,
     shared: Shared,
 }
 
@@ -137,13 +141,17 @@ impl Call {
 }
 
 impl Caller {
-    /// Hands in a request of a connection; `None` if too many wait already.
+    /// Hands in a request of a connection; `None` if too many wait already, or too much is kept.
     pub fn ask(&self, id: usize, request: Request) -> Option<Arc<Call>> {
         let call = Arc::new(Call { stage: AtomicU8::new(WAITING), is_change: request.is_change() });
         let (answers, wake) = (self.sender.clone(), Arc::clone(&self.wake));
         let caller = Arc::downgrade(&self.life);
         let way = &self.ways[usize::from(self.application.may_wait(&request))];
-        let _charge = Charge::new(Arc::clone(&self.account), request_bytes(&request));
+        let bytes = request_bytes(&request);
+        if self.account.beside_history() + bytes > self.max_kept_bytes {
+            return None;
+        }
+        let _charge = Charge::new(Arc::clone(&self.account), bytes);
         way.try_send(Box::new(Job { id, call: Arc::clone(&call), request, _charge, caller, answers, wake })).ok()?;
         Some(call)
     }
@@ -165,14 +173,16 @@ impl Pool {
             max_answer_bytes: limits.max_answer_bytes,
             max_held_bytes: limits.max_held_answers_bytes,
         };
-        Self { ways: [quick, slow], account: Arc::clone(account), shared }
+        let (account, max_kept_bytes) = (Arc::clone(account), limits.max_kept_bytes);
+        Self { ways: [quick, slow], account, max_kept_bytes, shared }
     }
 
     /// The way to it for the event loop that this wakes.
     pub fn caller(&self, wake: Wake) -> Caller {
         let (sender, answers) = channel();
         let (application, ways, account) = (self.shared.application.clone(), self.ways.clone(), self.account.clone());
-        Caller { application, ways, account, sender, answers, wake, life: Arc::default() }
+        let max_kept_bytes = self.max_kept_bytes;
+        Caller { application, ways, account, max_kept_bytes, sender, answers, wake, life: Arc::default() }
     }
 
     /// Begins the application, then answers what has been asked and will be, until every caller is gone.

@@ -167,7 +167,7 @@ impl Connection {
         self.runtime.spawn(async move {
             while let Some(question) = questions.next().await {
                 // Who asks may name any subject, and could have us say there what he may not say himself.
-                let Some(reply) = question.reply.filter(|reply| reply.starts_with(INBOX)) else { continue };
+                let Some(reply) = question.reply.filter(|reply| is_in_inbox(reply)) else { continue };
                 // Who asks a broker that has gone away asks again.
                 let _ = client.publish(reply, answer(&question.payload[..]).into()).await;
             }
@@ -310,4 +310,8 @@ fn reasons(error: &dyn std::error::Error) -> String {
         next = cause.source();
     }
     text
+}
+/// Whether a subject is one that is published to in answer.
+fn is_in_inbox(subject: &str) -> bool {
+    subject.strip_prefix(INBOX).is_some_and(|rest| rest.len() > 1 && rest.starts_with('.'))
 }

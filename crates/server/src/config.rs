@@ -284,8 +284,12 @@ impl Limits {
 
     /// The limits of the application's pool.
     pub(crate) fn pool(&self) -> pool::Limits {
-        let Self { max_waiting_requests, max_answer_bytes, max_held_answers_bytes, .. } = *self;
-        pool::Limits { max_waiting_requests, max_answer_bytes, max_held_answers_bytes }
+        pool::Limits {
+            max_waiting_requests: self.max_waiting_requests,
+            max_answer_bytes: self.max_answer_bytes,
+            max_held_answers_bytes: self.max_held_answers_bytes,
+            max_kept_bytes: self.max_queued_total_bytes / 2,
+        }
     }
 
     /// The limits of a connection that speaks HTTP/2.

@@ -73,6 +73,11 @@ impl Distributor {
         self.inboxes.len()
     }
 
+    /// Bytes of publications that an event loop has yet to take, each counted once.
+    pub fn on_their_way(&self) -> usize {
+        self.inboxes.iter().map(|inbox| inbox.bytes()).max().unwrap_or(0)
+    }
+
     /// Wakes an event loop.
     pub fn wake(&self, index: usize) {
         self.inboxes[index].wake();

@@ -138,6 +138,11 @@ impl Inbox {
         self.has_ended.load(Ordering::Relaxed)
     }
 
+    /// Bytes of the publications in it.
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
     /// Whether it is too full for another message. Those that publish at the same time may each add one beyond.
     pub fn is_full(&self, limits: InboxLimits) -> bool {
         let is_over = self.messages.load(Ordering::Relaxed) >= limits.max_messages

@@ -26,6 +26,8 @@ pub struct Group {
     pub channels: Vec<Channel>,
     /// Where the group stands in the list of each of its channels, while connections refer to it.
     places: Vec<u32>,
+    /// Bytes of memory its channels and the set of them take, though other groups may have the same channels.
+    weight: usize,
     set: ChannelSet,
     /// Connections that refer to this group, members or not.
     references: usize,
@@ -136,15 +138,18 @@ impl Groups {
             return id as u32;
         }
         let channels = set.channels(|name| self.by_channel.get_key_value(name).map(|(channel, _)| channel.clone()));
-        let id = self.groups.insert(Group {
+        let mut group = Group {
             places: vec![0; channels.len()],
             channels,
+            weight: 0,
             set: set.clone(),
             references: 0,
             is_queued: false,
             members: Default::default(),
             pending: Vec::new(),
-        });
+        };
+        group.weight = group.kept_bytes() + group.channels.iter().map(kept_bytes).sum::<usize>();
+        let id = self.groups.insert(group);
         self.by_set.insert(set.clone(), id);
         self.queue(id);
         id as u32
@@ -155,11 +160,9 @@ impl Groups {
         self.kept_bytes
     }
 
-    /// About how many of those go when a connection leaves its group: none if others refer to it too.
-    pub fn kept_for_one(&self, group: u32) -> usize {
-        let Some(group) = self.groups.get(group as usize).filter(|group| group.references == 1) else { return 0 };
-        let is_own = |channel: &&Channel| self.by_channel.get(*channel).is_some_and(|entries| entries.len() == 1);
-        group.kept_bytes() + group.channels.iter().filter(is_own).map(kept_bytes).sum::<usize>()
+    /// About how many of those a connection stands for that refers to a group: its share of what the group takes.
+    pub fn share(&self, group: u32) -> usize {
+        self.groups.get(group as usize).map_or(0, |group| group.weight / group.references.max(1))
     }
 
     /// The channels of a group.

@@ -17,6 +17,7 @@ mod table;
 mod tools;
 
 use pushlab_os::folder::TemporaryFolder;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
@@ -186,7 +187,11 @@ struct Temporary(TemporaryFolder);
 impl Temporary {
     fn new() -> Result<Self, String> {
         // Paths of sockets begin with it, so it is short.
-        TemporaryFolder::make("pl").map(Self).map_err(|error| error.to_string())
+        let folder = TemporaryFolder::make("pl").map_err(|error| error.to_string())?;
+        // Databases run as users of their own, and pass through it to folders of theirs.
+        let passable = std::fs::Permissions::from_mode(0o711);
+        std::fs::set_permissions(folder.path(), passable).map_err(|error| error.to_string())?;
+        Ok(Self(folder))
     }
 
     /// Removes the folder and names what was left in it.

@@ -270,6 +270,10 @@ impl EventLoop {
         for id in members {
             let id = id as usize;
             let connection = &mut self.connections[id];
+            if let Some(attendance) = &self.attendance {
+                let channels = self.groups.channels(group as u32);
+                attendance.leave(connection.exchange.holder(), channels, self.now - self.start);
+            }
             // While the list is apart, nobody may look for a slot in it.
             connection.group = NO_GROUP;
             self.groups.release(group);

@@ -48,6 +48,7 @@ impl EventLoop {
     pub(super) fn process_frames(&mut self, id: usize, shared: &Shared, bytes: &mut [u8]) -> usize {
         let now = self.now.saturating_duration_since(self.start);
         let mut head = mem::take(&mut self.head);
+        let was_inside_head = shared.borrow().protocol.is_inside_head();
         let mut at = 0;
         while at < bytes.len() && self.work_left > 0 {
             if !self.connections[id].is_open() {
@@ -73,9 +74,11 @@ impl EventLoop {
         self.head = head;
         // Answers to the peer's frames, and windows that it opened.
         shared.borrow_mut().list();
-        let is_partial = at < bytes.len() || shared.borrow().protocol.is_inside_head();
-        // A frame that has come whole proves that the peer gets on.
-        let since = shared.borrow().partial_since.filter(|_| at == 0).unwrap_or(self.wheel.now());
+        let is_inside_head = shared.borrow().protocol.is_inside_head();
+        let is_partial = at < bytes.len() || is_inside_head;
+        // A frame that has come whole proves that the peer gets on, but for one that only goes on with a head.
+        let is_the_same = at == 0 || was_inside_head && is_inside_head;
+        let since = shared.borrow().partial_since.filter(|_| is_the_same).unwrap_or(self.wheel.now());
         shared.borrow_mut().partial_since = is_partial.then_some(since);
         if is_partial {
             self.bring_deadline_forward(id, self.limits().head_timeout);
@@ -284,7 +287,7 @@ impl EventLoop {
         let is_late = partial_since.is_some_and(|at| since(at) >= limits.head_timeout);
         let is_idle = streams == 0 && (idle >= limits.idle_timeout || !has_settings);
         let next = if is_blocked { limits.write_timeout.min(limits.idle_timeout) } else { limits.idle_timeout };
-        let next = if partial_since.is_some() { next.min(limits.head_timeout) } else { next };
+        let next = partial_since.map_or(next, |at| next.min(limits.head_timeout.saturating_sub(since(at))));
         match connection.stage {
             Stage::Abandoned | Stage::Ended => {}
             Stage::Lingering => self.close(id),

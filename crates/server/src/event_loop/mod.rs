@@ -360,6 +360,8 @@ impl EventLoop {
     }
 
     fn finish_turn(&mut self) {
+        // Before their places can be somebody else's.
+        self.end_doomed();
         self.remove_ended();
         // Streams that went may have said so.
         self.send_outputs();

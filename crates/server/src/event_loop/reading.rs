@@ -131,7 +131,7 @@ impl EventLoop {
             carry.extend_from_slice(fresh);
             let used = self.process(id, &mut carry);
             carry.drain(..used);
-            if carry.capacity() - carry.len() > MAX_SPARE_BYTES {
+            if carry.capacity() > 2 * carry.len() + MAX_SPARE_BYTES {
                 carry.shrink_to_fit();
             }
         }

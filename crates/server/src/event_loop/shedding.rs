@@ -1,9 +1,10 @@
 //! Counts what is kept for peers, and closes connections when it is too much in total.
 
-use super::{EventLoop, Over};
+use super::{EventLoop, Over, Shared};
 use crate::connection::Stage;
 use crate::stats::{add, shift};
 use crate::wheel::TICK;
+use pushlab_session::missed::Kept;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -53,7 +54,7 @@ impl EventLoop {
     /// connections that hold the most lose their queues and join the doomed, until the rest fits.
     #[inline]
     fn make_room(&mut self, coming: Option<(usize, usize)>) {
-        let kept = self.shared.account.beside_history() + coming.map_or(0, |(_, more)| more);
+        let kept = self.kept_for_peers() + coming.map_or(0, |(_, more)| more);
         if kept <= self.limits().max_queued_total_bytes {
             self.over = None;
         } else if self.over.is_none_or(|over| over.tried != self.now) {
@@ -66,35 +67,43 @@ impl EventLoop {
     /// Says whether there is room then.
     #[cold]
     fn shed(&mut self, mut coming: Option<(usize, usize)>, since: Instant) -> bool {
+        // What was missed lately is read again if need be.
+        self.kept = Kept::default();
         let mut heavy: Vec<(usize, usize)> = self
             .connections
             .iter()
             .filter(|(_, connection)| !connection.is_gone())
-            .map(|(id, connection)| (connection.weight() + self.groups.kept_for_one(connection.group), id))
+            .map(|(id, connection)| (connection.weight() + self.groups.share(connection.group), id))
             .filter(|(weight, _)| *weight > 0)
             .collect();
         heavy.sort_unstable();
-        let heaviest = heavy.last().map_or(0, |(weight, _)| *weight as u64);
-        self.counters.heaviest.store(heaviest, Ordering::Relaxed);
-        if self.leaves_it_to_others(heaviest, since) {
-            return false;
-        }
         let max = self.limits().max_queued_total_bytes;
         let enough = max - max / SLACK;
         // What goes with their connections.
         let mut rest = 0;
         loop {
+            let (heaviest, id) = heavy.pop().unwrap_or_default();
+            self.counters.heaviest.store(heaviest as u64, Ordering::Relaxed);
             let more = coming.map_or(0, |(_, more)| more);
-            if self.shared.account.beside_history() + more <= enough + rest {
+            if self.kept_for_peers() + more <= enough + rest {
                 return true;
             }
-            let Some((_, id)) = heavy.pop() else { return false };
+            if heaviest == 0 || self.leaves_it_to_others(heaviest as u64, since) {
+                return false;
+            }
             self.abandon(id);
             let connection = &self.connections[id];
-            rest += connection.counted_bytes.kept as usize + self.groups.kept_for_one(connection.group);
+            rest += connection.counted_bytes.kept as usize + self.groups.share(connection.group);
             coming = coming.filter(|(coming, _)| *coming != id);
             add(&self.counters.closed_slow, 1);
         }
+    }
+
+    /// What is limited: all beside history, but for publications that an event loop has yet to take, which have a limit of
+    /// their own.
+    fn kept_for_peers(&self) -> usize {
+        let Shared { account, distributor, .. } = &*self.shared;
+        account.beside_history().saturating_sub(distributor.on_their_way())
     }
 
     /// Whether another event loop has a connection for which much more is kept: it is woken, and has a tick to let go of that.

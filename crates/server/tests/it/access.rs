@@ -3,7 +3,7 @@
 use crate::harness::client::{Client, Frame, Kind, PUSHED};
 use crate::harness::http::{Http, Response};
 use crate::harness::http2::Http2;
-use crate::harness::{Subject, until};
+use crate::harness::{Dial, Subject, until};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use pushlab_server::Guests;
@@ -209,44 +209,49 @@ fn a_token_expires_for_a_slow_reader() {
     });
     let back_end = format!("Authorization: Bearer {KEY}\r\nHost: {}\r\n", server.address());
     let fields = |token: &str| format!("{}Host: {}\r\n", bearer(token), server.address());
-    let http2 = Http2::dial(server.dial(false));
     let text = format!("\"{}\"", "x".repeat(60_000));
-    for dial in [server.address().into(), http2.streams()] {
-        for kind in [Kind::WebSocket, Kind::Sse] {
-            let mut client = Client::open_with(dial.clone(), kind, "channel=ada:a", &fields(&token("ada", 3)));
-            let mut http = Http::connect(server.address());
-            let mut publish = || {
-                let length = text.len();
-                let head =
-                    format!("POST /publish?channel=ada:a HTTP/1.1\r\n{back_end}Content-Length: {length}\r\n\r\n");
-                http.send(&[&head, &text[..]].concat());
-                assert_eq!(http.response().status, 200);
-            };
-            let is_streamed = dial.http2.is_some();
-            let mut has_ended = false;
-            until("it is sent away", || {
-                if is_streamed {
-                    client.stream().hold();
+    let (server, back_end, text) = (&server, &back_end, &text);
+    let read_slowly = |dial: Dial, kind: Kind, channel: &str| {
+        let is_streamed = dial.http2.is_some();
+        let query = format!("channel=ada:{channel}");
+        let mut client = Client::open_with(dial, kind, &query, &fields(&token("ada", 3)));
+        let mut http = Http::connect(server.address());
+        let mut publish = || {
+            let length = text.len();
+            let head = format!("POST /publish?{query} HTTP/1.1\r\n{back_end}Content-Length: {length}\r\n\r\n");
+            http.send(&[&head, &text[..]].concat());
+            assert_eq!(http.response().status, 200);
+        };
+        let mut has_ended = false;
+        until("it is sent away", || {
+            if is_streamed {
+                client.stream().hold();
+            }
+            // More than the kernel takes.
+            (0..10).for_each(|_| publish());
+            if is_streamed {
+                client.stream().release();
+            }
+            let mut messages = 0;
+            while messages < 10 && !has_ended {
+                match client.next() {
+                    Some(Frame::Message(..)) => messages += 1,
+                    Some(Frame::Error(code)) => assert_eq!(code, "token-expired"),
+                    Some(_) => {}
+                    None => has_ended = true,
                 }
-                // More than the kernel takes.
-                (0..10).for_each(|_| publish());
-                if is_streamed {
-                    client.stream().release();
-                }
-                let mut messages = 0;
-                while messages < 10 && !has_ended {
-                    match client.next() {
-                        Some(Frame::Message(..)) => messages += 1,
-                        Some(Frame::Error(code)) => assert_eq!(code, "token-expired"),
-                        Some(_) => {}
-                        None => has_ended = true,
-                    }
-                }
-                has_ended
-            });
-            assert!(client.close_code.is_none_or(|code| code == 4004), "{kind:?}");
+            }
+            has_ended
+        });
+        assert!(client.close_code.is_none_or(|code| code == 4004), "{kind:?}");
+    };
+    std::thread::scope(|scope| {
+        for (number, kind) in [Kind::WebSocket, Kind::Sse].into_iter().enumerate() {
+            let (streams, read_slowly) = (Http2::dial(server.dial(false)).streams(), &read_slowly);
+            scope.spawn(move || read_slowly(server.address().into(), kind, &format!("a{number}")));
+            scope.spawn(move || read_slowly(streams, kind, &format!("b{number}")));
         }
-    }
+    });
 }
 
 /// Who is connected when the token expires is told before, may renew it on a WebSocket, and is otherwise sent away.

@@ -12,6 +12,8 @@ const TOLD_WITHIN = 500;
 let pass: string | null = null;
 let tabs: BroadcastChannel | undefined;
 let isTold: (() => void) | undefined;
+/** The question to the other tabs that has no answer yet. */
+let borrowing: Promise<boolean> | undefined;
 
 /** Takes the pass from the address, from before a reload, or from another tab of this console. */
 export function beginPass(): void {
@@ -40,7 +42,9 @@ export function passOptions(): { getToken?: () => string } {
 
 /** `fetch` from this page's own server, with the pass. */
 export async function fetchWithPass(path: string, init: RequestInit = {}): Promise<Response> {
+  let sent = pass;
   const send = () => {
+    sent = pass;
     const headers = new Headers(init.headers);
     if (pass !== null) headers.set("Authorization", `Bearer ${pass}`);
     return fetch(path, { ...init, headers, cache: "no-store" });
@@ -48,21 +52,24 @@ export async function fetchWithPass(path: string, init: RequestInit = {}): Promi
   const response = await send();
   // The field tells it from a refusal by a demo, which has sessions of its own.
   const isForPass = response.status === 401 && response.headers.has("WWW-Authenticate");
-  return isForPass && (await borrow()) ? send() : response;
+  // Another tab may have told it meanwhile.
+  return isForPass && (pass !== sent || (await borrow())) ? send() : response;
 }
 
 /** Asks the other tabs for their pass; whether one gave a different pass. */
 function borrow(): Promise<boolean> {
-  return new Promise((resolve) => {
+  borrowing ??= new Promise((resolve) => {
     const end = (wasTold: boolean) => {
       clearTimeout(timer);
       isTold = undefined;
+      borrowing = undefined;
       resolve(wasTold);
     };
     const timer = setTimeout(() => end(false), TOLD_WITHIN);
     isTold = () => end(true);
     tabs?.postMessage(null);
   });
+  return borrowing;
 }
 
 function keep(text: string): void {
