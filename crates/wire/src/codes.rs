@@ -25,7 +25,7 @@ pub enum ErrorCode {
     BadCursor,
     /// `bad-json`, 400: The data to publish is not one JSON value in UTF-8.
     BadJson,
-    /// `json-too-deep`, 400: The data to publish has more than 60 arrays and objects in one another, which parsers of many clients refuse.
+    /// `json-too-deep`, 400: The data to publish is nested more than 60 levels deep, which many clients' parsers refuse.
     JsonTooDeep,
     /// `bad-frame`, 400: A message is no frame of the native protocol: not a JSON array, of an unknown kind, or with wrong arguments.
     BadFrame,
@@ -119,8 +119,8 @@ const ERROR_CODES: [Row; 31] = [
         name: "json-too-deep",
         number: 400,
         retry: false,
-        meaning: "The data to publish has more than 60 arrays and objects in one another, which parsers of many clients refuse.",
-        action: "Make the data flatter, or publish it as a text, which the client parses by itself.",
+        meaning: "The data to publish is nested more than 60 levels deep, which many clients' parsers refuse.",
+        action: "Make the data flatter, or publish it as text and let the client parse it.",
     },
     Row {
         name: "bad-frame",
@@ -401,7 +401,7 @@ pub enum CloseCode {
     TryAgainLater,
     /// `slow-subscriber`, 4001: The subscriber read more slowly than its channels publish, its queue was full, and the policy is close.
     SlowSubscriber,
-    /// `idle-timeout`, 4002: Nothing, not even an answer to a ping, came from the peer within the server's time limit, or a message that it began did not arrive in full.
+    /// `idle-timeout`, 4002: The peer sent nothing within the server's time limit, not even an answer to a ping, or began a message and did not finish it in time.
     IdleTimeout,
     /// `too-many-connections`, 4003: The server holds as many connections as it may and chose this one to go.
     TooManyConnections,
@@ -493,8 +493,8 @@ const CLOSE_CODES: [Row; 15] = [
         name: "idle-timeout",
         number: 4002,
         retry: true,
-        meaning: "Nothing, not even an answer to a ping, came from the peer within the server's time limit, or a message that it began did not arrive in full.",
-        action: "Reconnect and resume with the last cursor; a client must answer pings and finish the messages that it begins.",
+        meaning: "The peer sent nothing within the server's time limit, not even an answer to a ping, or began a message and did not finish it in time.",
+        action: "Reconnect and resume with the last cursor; a client must answer pings and finish the messages it begins.",
     },
     Row {
         name: "too-many-connections",

@@ -35,8 +35,8 @@ export const errorCodes = {
   "json-too-deep": {
     httpStatus: 400,
     mayRetry: false,
-    meaning: "The data to publish has more than 60 arrays and objects in one another, which parsers of many clients refuse.",
-    action: "Make the data flatter, or publish it as a text, which the client parses by itself.",
+    meaning: "The data to publish is nested more than 60 levels deep, which many clients' parsers refuse.",
+    action: "Make the data flatter, or publish it as text and let the client parse it.",
   },
   "bad-frame": {
     httpStatus: 400,
@@ -264,8 +264,8 @@ export const closeCodes = {
   "idle-timeout": {
     number: 4002,
     mayRetry: true,
-    meaning: "Nothing, not even an answer to a ping, came from the peer within the server's time limit, or a message that it began did not arrive in full.",
-    action: "Reconnect and resume with the last cursor; a client must answer pings and finish the messages that it begins.",
+    meaning: "The peer sent nothing within the server's time limit, not even an answer to a ping, or began a message and did not finish it in time.",
+    action: "Reconnect and resume with the last cursor; a client must answer pings and finish the messages it begins.",
   },
   "too-many-connections": {
     number: 4003,
