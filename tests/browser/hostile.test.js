@@ -172,10 +172,16 @@ inEachBrowser("hostile input", (name) => {
     await tab.find("heading", "How to repeat it");
     await follow(tab, /All results/);
     await tab.find("link", /browser/i);
+    // One that asks for two things at once.
+    const other = await visitor.tab(t, `${server.base}/live`);
+    other.expectFailures();
+    await other.find("heading", /^Nothing runs$|has ended$/);
     for (const transport of TRANSPORTS) {
       await visitor.page.goto(`${server.base}/demos/ticker?transport=${transport}`);
       await visitor.connected(transport);
     }
+    // The server goes before the browser does, and would be missed.
+    await visitor.page.goto("about:blank");
     const stranger = await Visitor.open(t, name, `${server.base.replace("127.0.0.1", "localhost")}/`);
     stranger.expectFailures();
     await stranger.reads("open the address that it printed");
