@@ -50,7 +50,7 @@ impl Quota {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Holder {
     /// Somebody with a token.
-    Identity(Box<str>),
+    Identity(Arc<str>),
     /// Somebody at an address.
     Address(IpAddr),
 }

@@ -14,6 +14,9 @@ pub(crate) const MAX_TOKEN_BYTES: usize = 4096;
 /// Keys that are tried for one token: a check of a signature takes up to 100 µs, and whoever sends a wrong token makes the
 /// server do all of them.
 const MAX_TRIED_KEYS: usize = 8;
+/// Longest identity, bytes, as OpenID Connect has it (Core 1.0, section 2): names are kept for each connection, and told to
+/// others.
+const MAX_IDENTITY_BYTES: usize = 255;
 /// The end of the year 9999. Anything later is not in seconds but in milliseconds, or means "for ever".
 const MAX_TIME_S: f64 = 253_402_300_799.0;
 
@@ -72,7 +75,7 @@ token_errors! {
         "the token is meant for another audience",
     /// It does not say who it is.
     NoIdentity "no-identity":
-        "the token does not say whose it is, in the claim that the server reads for that",
+        "the token does not say whose it is, in at most {MAX_IDENTITY_BYTES} bytes, in the claim that the server reads for that",
     /// It would hold for ever.
     NoExpiry "no-expiry":
         "the token does not say when it expires (exp)",
@@ -188,7 +191,7 @@ impl Tokens {
             return Err(TokenError::LivesTooLong);
         }
         let identity = match claims.get(&self.identity) {
-            Some(Value::String(text)) if !text.is_empty() => text.clone(),
+            Some(Value::String(text)) if (1..=MAX_IDENTITY_BYTES).contains(&text.len()) => text.clone(),
             Some(Value::Number(number)) => number.to_string(),
             _ => return Err(TokenError::NoIdentity),
         };

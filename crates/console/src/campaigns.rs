@@ -11,6 +11,7 @@ use pushlab_application::requests::{Answer, Refusal, body, json};
 use pushlab_application::{Request, Response};
 use pushlab_lab::LiveState;
 use pushlab_lab::live::Activity;
+use pushlab_os::new_file;
 use pushlab_server::Origin;
 use pushlab_wire::codes::{ErrorCode, ExitCode};
 use std::collections::VecDeque;
@@ -136,15 +137,7 @@ impl Campaigns {
         toml.hash(&mut hasher);
         let folder = self.starting.out.join(FOLDER);
         let path = folder.join(format!("{name}-{:016x}.toml", hasher.finish()));
-        // Whole or not at all: on a full disk the text that was kept before stays.
-        let fresh = path.with_extension("new");
-        let done = std::fs::create_dir_all(&folder)
-            .and_then(|()| std::fs::write(&fresh, toml))
-            .and_then(|()| std::fs::rename(&fresh, &path));
-        if done.is_err() {
-            // What is left of it, if anything, is written over the next time.
-            let _ = std::fs::remove_file(&fresh);
-        }
+        let done = std::fs::create_dir_all(&folder).and_then(|()| new_file::write(&path, toml.as_bytes()));
         done.map(|()| path.clone()).map_err(|error| (path, error))
     }
 

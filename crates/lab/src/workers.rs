@@ -252,7 +252,8 @@ impl Workers {
                 // Those that a campaign's plans were checked with had no fewer descriptors.
                 let least = joined.crew.seats().descriptors;
                 let fits = |presence: &Presence| match Seats::of(presence) {
-                    Some(Seats { descriptors, .. }) if descriptors < least => {
+                    // Where none has been taken, there is nothing to compare with.
+                    Some(Seats { descriptors, .. }) if least != u64::MAX && descriptors < least => {
                         Err(format!("has {descriptors} descriptors, and the others {least}"))
                     }
                     _ => Ok(()),

@@ -27,6 +27,7 @@ pub mod folder;
 pub mod limits;
 pub mod namespace;
 pub mod netlink;
+pub mod new_file;
 pub mod poll;
 pub mod process;
 pub mod random;

@@ -55,6 +55,7 @@ use mio::net::TcpListener;
 use mio::{Poll, Waker};
 use presence::Presence;
 use pushlab_access::Holder;
+use pushlab_access::Refusals;
 use pushlab_access::proxies::TrustedProxies;
 use pushlab_application::pool::{self, Caller, Pool, Workers};
 use pushlab_application::{Hub, Present, PublishError, Publisher};
@@ -335,9 +336,10 @@ impl Shared {
         (stats.history_channels, stats.history_bytes) = self.distributor.history_size();
         stats.kept_bytes = self.account.beside_history();
         stats.cursor = self.distributor.head().to_string();
-        if let Some(access) = &self.config.access {
-            stats.refused_tokens = access.refusals.by_cause().collect();
-        }
+        // Each cause has its counter from the beginning, as Prometheus wants it.
+        let none = Refusals::default();
+        let refusals = self.config.access.as_ref().map_or(&none, |access| &access.refusals);
+        stats.refused_tokens = refusals.by_cause().collect();
         stats
     }
 }

@@ -9,6 +9,7 @@ use pushlab_console::REPORT_PAGE;
 use pushlab_experiment::margins;
 use pushlab_experiment::metric::Metric;
 use pushlab_lab::{WorkplaceError, archive, stored};
+use pushlab_os::new_file;
 use pushlab_render::{html, json, terminal};
 use pushlab_report::{Agreement, Change, Report};
 use pushlab_store::{CampaignRow, Kind, Store};
@@ -290,8 +291,8 @@ impl Shown {
         let unwritable = |source| WorkplaceError::Folder { path: folder.clone(), source };
         std::fs::create_dir_all(&folder).map_err(unwritable)?;
         let page = folder.join("report.html");
-        write_whole(&page, html::text(&report, REPORT_PAGE)?.as_bytes()).map_err(unwritable)?;
-        write_whole(&folder.join("report.json"), json::text(&report).as_bytes()).map_err(unwritable)?;
+        new_file::write(&page, html::text(&report, REPORT_PAGE)?.as_bytes()).map_err(unwritable)?;
+        new_file::write(&folder.join("report.json"), json::text(&report).as_bytes()).map_err(unwritable)?;
         Ok(Self { results, report, page })
     }
 
@@ -300,7 +301,7 @@ impl Shown {
         let folder = self.page.parent().unwrap_or(Path::new("."));
         for (name, text) in files.files(&self.report) {
             let unwritable = |source| WorkplaceError::Folder { path: folder.to_owned(), source };
-            write_whole(&folder.join(name), text.as_bytes()).map_err(unwritable)?;
+            new_file::write(&folder.join(name), text.as_bytes()).map_err(unwritable)?;
         }
         files.summarize(&self.report)?;
         match format.render(&self.report) {
@@ -312,16 +313,4 @@ impl Shown {
         }
         Ok(())
     }
-}
-
-/// Writes beside and renames: a full disk leaves the old report, and of two programs that write the same one the last
-/// wins.
-fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let beside = path.with_extension(format!("{}.part", std::process::id()));
-    let written = std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, path));
-    if written.is_err() {
-        // Its space may be what the next attempt needs.
-        let _ = std::fs::remove_file(&beside);
-    }
-    written
 }

@@ -65,7 +65,15 @@ fn a_whole_export_gives_the_same_report_in_another_store() {
     place.experiment(&[("repeats", "2")]);
     let (report, code) = place.report(&[]);
     assert_eq!(code, 0, "{report:#}");
+    // Whoever may write into the folder can guess no name that is written to.
+    std::fs::write(place.path("victim"), "untouched").unwrap();
+    let pid = std::process::id();
+    for guess in pid..pid + 500 {
+        std::os::unix::fs::symlink(place.path("victim"), place.path(&format!("all.json.{guess}.part"))).unwrap();
+    }
     place.prints(&["export", "test", "--output", "all.json"]);
+    assert_eq!(std::fs::read_to_string(place.path("victim")).unwrap(), "untouched");
+    assert!(!place.path("all.json").is_symlink());
     let said = place.prints(&["import", "all.json", "--store", "other.db"]);
     assert!(said.contains("result 1, test"), "{said}");
     let other = place.json(&["show", "test", "--json", "--store", "other.db"]);

@@ -25,13 +25,13 @@ pub use json::{JSON_FORMAT, JSON_VERSION, json};
 pub use line_protocol::{RUN_MEASUREMENT, SECOND_MEASUREMENT, SECONDS_SERIES, line_protocol};
 pub use parquet::parquet;
 
-use crate::beside::beside;
 use crate::database::Database;
 use crate::error::StoreError;
 use crate::model::{Bound, Cell, Counts};
+use pushlab_os::new_file::NewFile;
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io::{self, BufWriter};
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 /// The columns of the tidy table, in their order.
@@ -113,22 +113,15 @@ pub fn to_file<T>(
     path: &Path,
     export: impl FnOnce(&mut BufWriter<File>) -> Result<T, ExportError>,
 ) -> Result<T, ExportError> {
-    let part = beside(path, &format!(".{}.part", std::process::id()));
     let at = |source| ExportError::File { path: path.to_owned(), source };
-    let mut out = BufWriter::new(File::create(&part).map_err(at)?);
-    let written = export(&mut out).and_then(|done| {
-        let file = out.into_inner().map_err(|failed| at(failed.into_error()))?;
-        file.sync_all().and_then(|()| fs::rename(&part, path)).map_err(at)?;
-        Ok(done)
-    });
-    written.map_err(|error| {
-        // Its space may be what the next attempt needs.
-        let _ = fs::remove_file(&part);
-        match error {
-            ExportError::Write(source) => at(source),
-            other => other,
-        }
-    })
+    let new = NewFile::beside(path).map_err(at)?;
+    let mut out = BufWriter::new(new.file().try_clone().map_err(at)?);
+    let done = export(&mut out).map_err(|error| match error {
+        ExportError::Write(source) => at(source),
+        other => other,
+    })?;
+    out.flush().and_then(|()| new.replace(path)).map_err(at)?;
+    Ok(done)
 }
 
 /// A row of the tidy table.

@@ -11,6 +11,7 @@ use crate::install::{Cache, Installed};
 use crate::running::{ForeignStart, Subject, SubjectError};
 use bundle::ClientSize;
 use cuts::{AfterCut, BetweenPolls, Spoken};
+use pushlab_os::new_file;
 use pushlab_wire::transport::Transport;
 use pushlab_workload::plan::Speaks;
 use schemars::JsonSchema;
@@ -233,10 +234,7 @@ fn keep(path: &Path, facts: &Facts) -> io::Result<()> {
         fs::create_dir_all(folder)?;
     }
     let text = serde_json::to_vec_pretty(facts)?;
-    // Readers see the old facts or the new ones.
-    let part = path.with_extension("part");
-    fs::write(&part, text)?;
-    fs::rename(&part, path)
+    new_file::write(path, &text)
 }
 
 impl Whose<'_> {
