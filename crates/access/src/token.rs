@@ -362,6 +362,7 @@ mod tests {
             ("nbf", json!(1e300), TokenError::BadTime),
             ("iat", json!("now"), TokenError::BadTime),
             ("sub", json!(""), TokenError::NoIdentity),
+            ("sub", json!("x".repeat(MAX_IDENTITY_BYTES + 1)), TokenError::NoIdentity),
             ("sub", json!(["ada"]), TokenError::Malformed),
         ] {
             assert_eq!(check(name, value.clone()), Err(error), "{name} {value}");
