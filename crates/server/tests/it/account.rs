@@ -3,7 +3,7 @@
 use crate::harness::client::{Client, Frame, Kind, PUSHED, STREAMED};
 use crate::harness::http::Http;
 use crate::harness::http2::{Http2, INITIAL_WINDOW_SIZE, Raw, frame, kind};
-use crate::harness::{Dial, Subject, until, until_idle};
+use crate::harness::{Dial, Seam, Subject, seam, until, until_idle};
 use pushlab_server::{Config, Limits, Policy};
 use pushlab_wire::websocket::{Opcode, encode};
 use socket2::SockRef;
@@ -239,6 +239,10 @@ fn what_has_come_in_part_on_streams_counts() {
 #[test]
 fn streams_that_catch_up_hold_no_more_than_they_may() {
     const STREAMS: usize = 40;
+    if seam() == Seam::Lanes {
+        // A lane has room of its own, so it is not known what is left of a part.
+        return;
+    }
     let server = start(1, |config| {
         config.limits.max_queued_total_bytes = MAX / 2;
         config.limits.max_history_total_bytes = 4 * MIB;
