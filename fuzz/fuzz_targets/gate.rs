@@ -58,6 +58,7 @@ fn gate(choice: u8) -> Gate {
     };
     let guests = if is(2) { Guests::Everybody } else { Guests::These(origins(GUEST, is(3))) };
     Gate {
+        trusted_proxies: Default::default(),
         site: Site { origins: origins(OWN, is(0)), is_loopback_only: is(1), guests },
         pass: is(4).then(|| Pass::new(SECRET.to_owned())),
         access: None,
