@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 
 use pushlab_link::profile::{Jitter, Profile, Way, profiles};
 
-use crate::traffic::{HEADER_BYTES, median, network, pair, profile, receive};
+use crate::traffic::{HEADER_BYTES, network, pair, profile, quantile, receive};
 
 const PINGS: u32 = 250;
 const INTERVAL: Duration = Duration::from_millis(14);
@@ -40,13 +40,13 @@ fn fixed_ms(way: &Way) -> f64 {
     way.delay_ms + way.rate_kbit_s.map_or(0.0, |rate| bits / rate as f64)
 }
 
-/// What varies is left out here: it has a test of its own.
+/// What varies is left out here: it has a test of its own. By the fastest tenth: a busy machine holds up the rest.
 pub fn each_profile_has_its_delay() {
     let measure = |name: &str| {
         let mut profile = profile(name);
         (profile.down.jitter_ms, profile.up.jitter_ms) = (0.0, 0.0);
         let expected = fixed_ms(&profile.down) + fixed_ms(&profile.up);
-        let found = median(ping(profile, 1));
+        let found = quantile(ping(profile, 1), 0.1);
         println!("  {name}: {found:.3} ms, set {expected:.3} ms");
         assert!((found - expected).abs() <= (0.05 * expected).max(0.3), "{name}: {found} ms instead of {expected} ms");
     };

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use pushlab_link::profile::profiles;
 
-use crate::traffic::{HEADER_BYTES, exchange, median, network, pair};
+use crate::traffic::{HEADER_BYTES, exchange, quantile, network, pair};
 
 const PACKET_BYTES: usize = 1500;
 /// Of sending, seconds.
@@ -13,7 +13,7 @@ const DURATION: f64 = 2.5;
 const OFFERED: f64 = 1.15;
 
 /// Kbit/s that arrive when somewhat more is offered, from the second half alone: by then every queue is in use. It is
-/// the median of short windows, because a sender that was kept from its core leaves a queue empty for a while.
+/// the quantile of short windows, because a sender that was kept from its core leaves a queue empty for a while.
 fn throughput_kbit_s(from: &UdpSocket, to: &UdpSocket, rate_kbit_s: u64) -> f64 {
     let per_second = rate_kbit_s as f64 * 1000.0 / 8.0 / PACKET_BYTES as f64 * OFFERED;
     let count = (per_second * DURATION) as u32;
@@ -24,7 +24,7 @@ fn throughput_kbit_s(from: &UdpSocket, to: &UdpSocket, rate_kbit_s: u64) -> f64 
         let seconds = (window[packets].1 - window[0].1).as_secs_f64();
         (packets * PACKET_BYTES * 8) as f64 / seconds.max(1e-9) / 1000.0
     };
-    median(half.windows(packets + 1).step_by(packets).map(rate).collect())
+    quantile(half.windows(packets + 1).step_by(packets).map(rate).collect(), 0.5)
 }
 
 /// Both directions at once, without what varies in delay, which would blur the windows.

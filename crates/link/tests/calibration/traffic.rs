@@ -69,10 +69,10 @@ pub fn exchange(from: &UdpSocket, to: &UdpSocket, count: u32, bytes: usize, per_
     })
 }
 
-pub fn median(mut values: Vec<f64>) -> f64 {
+pub fn quantile(mut values: Vec<f64>, quantile: f64) -> f64 {
     assert!(!values.is_empty(), "nothing was measured");
     values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    values[(values.len() as f64 * quantile) as usize]
 }
 
 /// Waits for a condition, not forever.
