@@ -15,7 +15,7 @@ use crate::processor::Cores;
 use crate::publisher::Publisher;
 use crate::scale::Scale;
 use crate::side::{Side, Terms, compare, details};
-use crate::subject::{Role, Subject};
+use crate::subject::{FanOut, Role, Subject};
 use crate::{connect, subject};
 use mio::net::TcpStream;
 use pushlab_server::Io;
@@ -75,7 +75,7 @@ fn sides(
     };
     let ours = if scale.is_null_test { start_limit(0)? } else { side(server, publisher, scale, 0, &request)? };
     let Some(program) = scale.baseline.program() else { return Ok((start_limit(1)?, ours)) };
-    let other = Subject::start_server(Some(program), cores.subject)?;
+    let other = Subject::start_server(Some(program), cores.subject, FanOut::Write)?;
     let (publisher, _) = publisher_of(&other)?;
     Ok((side(other, publisher, scale, 1, &request)?, ours))
 }

@@ -187,8 +187,9 @@ mod tests {
         assert_eq!(only("fanout/sse", &other).unwrap(), ["fanout/sse-against"]);
         assert_eq!(only("poll", &other).unwrap(), ["poll/replies-against", "poll/immediate-against"]);
         assert_eq!(only("memory/sse", &other).unwrap(), ["memory/sse", "memory/sse-other"]);
-        assert_eq!(chosen(&[], &other).unwrap().len(), 3 + 2 + 2 + 2 * 4);
-        let error = only("rooms", &other).unwrap_err().to_string();
+        assert_eq!(only("rooms", &other).unwrap(), ["rooms/1000-against", "rooms/19000-against"]);
+        assert_eq!(chosen(&[], &other).unwrap().len(), 3 + 2 + 2 + 2 + 2 * 4);
+        let error = only("peers", &other).unwrap_err().to_string();
         assert!(error.contains("fanout/sse-against") && !error.contains("link"), "{error}");
         assert!(only("fanout/sse-against", &Baseline::Limit).is_err());
     }

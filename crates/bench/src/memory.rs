@@ -10,7 +10,7 @@ use crate::figure::{Figure, rounded};
 use crate::frames::{server_counter, subscription};
 use crate::processor::Cores;
 use crate::scale::Scale;
-use crate::subject::Subject;
+use crate::subject::{FanOut, Subject};
 use anyhow::{Context as _, ensure};
 use pushlab_server::Io;
 use pushlab_stats::distribution::student_t_quantile;
@@ -31,7 +31,7 @@ pub fn measure(
     scale: &Scale,
     cores: Cores,
 ) -> anyhow::Result<Figure> {
-    let server = Subject::start_server(other, cores.subject)?;
+    let server = Subject::start_server(other, cores.subject, FanOut::Write)?;
     let address = server.address();
     // A held poll says nothing, so the server is asked how many it holds.
     let is_admitted = |count: usize| Ok(server_counter(address, "/held_polls")? >= count as u64);

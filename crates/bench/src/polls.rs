@@ -14,7 +14,7 @@ use crate::pollers::{Pollers, encode_request, parse_reply};
 use crate::processor::Cores;
 use crate::publisher::Publisher;
 use crate::scale::{ORDER, Scale};
-use crate::subject::{Role, Subject};
+use crate::subject::{FanOut, Role, Subject};
 use anyhow::{Context as _, ensure};
 use pushlab_server::Io;
 use pushlab_stats::median;
@@ -108,7 +108,7 @@ fn server_side(
     family: u8,
     cores: Cores,
 ) -> anyhow::Result<(Side, Vec<u8>)> {
-    let server = Subject::start_server(other, cores.subject)?;
+    let server = Subject::start_server(other, cores.subject, FanOut::Write)?;
     let mut publisher = Publisher::to_server(server.address())?;
     publisher.publish(FIRST_PUBLICATIONS)?;
     let before = wait_for_cursor(server.address(), FIRST_PUBLICATIONS)?;

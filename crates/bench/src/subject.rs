@@ -241,9 +241,9 @@ impl Subject {
         Self::start_program(&std::env::current_exe().context("cannot find this binary")?, role)
     }
 
-    /// Starts our server, or that of another build, with plain writes.
-    pub fn start_server(other: Option<&Path>, core: usize) -> anyhow::Result<Self> {
-        let role = Role::Server(Serve::plain(core, FanOut::Write));
+    /// Starts our server, or that of another build.
+    pub fn start_server(other: Option<&Path>, core: usize, io: FanOut) -> anyhow::Result<Self> {
+        let role = Role::Server(Serve::plain(core, io));
         let Some(program) = other else { return Self::start(role) };
         let explain = || format!("{} starts no server: is it the pushlab-bench of another build?", program.display());
         Self::start_program(program, role).with_context(explain)

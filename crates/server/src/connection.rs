@@ -3,12 +3,12 @@
 use crate::config::Limits;
 use crate::http2::Shared;
 use crate::stream::Stream;
-use crate::wheel::Tick;
 use pushlab_access::Peer;
 use pushlab_log::Ticket;
 use pushlab_session::exchange::Exchange;
 use pushlab_session::groups::NO_GROUP;
 use pushlab_session::unsent::Unsent;
+use pushlab_session::wheel::Tick;
 use pushlab_wire::transport::Transport;
 use std::sync::Arc;
 
@@ -46,14 +46,18 @@ pub struct Connection {
     pub peer: Option<Arc<Peer>>,
     /// Transport it counts as.
     pub counted: Option<Transport>,
-    /// Nothing was used of what has come.
-    pub is_fresh: bool,
+    /// What is known of its peer.
+    pub known: Known,
+    /// It stands among those to go on with.
+    pub is_unfinished: bool,
     /// Something came, or its end, while nothing was read.
     pub has_unread: bool,
     /// `carry` holds more than one turn may take; nothing is read until it has been used.
     pub is_behind: bool,
     /// The peer says nothing more: behind what it has sent comes its end.
     pub has_ended: bool,
+    /// The peer reads nothing more either.
+    pub is_peer_gone: bool,
 }
 
 /// Where a connection stands between its beginning and its end.
@@ -67,6 +71,18 @@ pub enum Stage {
     Abandoned,
     /// It has ended, and goes when the turn does. Nothing is read or written any more.
     Ended,
+}
+
+/// What a peer has said so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Known {
+    /// Nothing that could be used.
+    Nothing,
+    /// Its beginning, or something that is not whole yet. What comes is read when others had their turn: there may be
+    /// thousands of an attacker's.
+    Beginning,
+    /// More than its beginning, and all of it whole: what comes is read at once.
+    Whole,
 }
 
 /// What the server keeps for a connection, bytes; 4 GiB and more count as that.
@@ -87,7 +103,7 @@ impl Connection {
             stage: Stage::Open,
             exchange: Exchange::default(),
             http2: None,
-            is_fresh: true,
+            known: Known::Nothing,
             group: NO_GROUP,
             slot: 0,
             deadline: Tick::MAX,
@@ -99,6 +115,8 @@ impl Connection {
             ticket: None,
             peer: None,
             counted: None,
+            is_unfinished: false,
+            is_peer_gone: false,
             has_unread: false,
             is_behind: false,
             has_ended: false,
@@ -119,6 +137,19 @@ impl Connection {
     #[inline]
     pub fn has_queued(&self) -> bool {
         self.unsent.is_some() || self.exchange.subscriber.has_queued()
+    }
+
+    /// Something that has come was used.
+    #[inline]
+    pub fn begin(&mut self) {
+        if self.known == Known::Nothing {
+            self.known = Known::Beginning;
+        }
+    }
+
+    /// Whether it has said something that it has not finished.
+    pub fn has_partial(&self) -> bool {
+        !self.carry.is_empty() || self.exchange.kept_bytes() > 0
     }
 
     /// What it holds now. With HTTP/2, what the socket did not take at the last write counts as queued.
@@ -146,6 +177,11 @@ impl Connection {
     /// Its weight when some have to go: the memory it takes, and the publications waiting for it.
     pub fn weight(&self) -> usize {
         self.kept_bytes() + self.exchange.subscriber.queued_bytes()
+    }
+
+    /// That weight, with its own memory as last counted.
+    pub fn counted_weight(&self) -> usize {
+        self.counted_bytes.kept as usize + self.exchange.subscriber.queued_bytes()
     }
 
     /// Whether its peer has left more replies unread than it may.

@@ -1,9 +1,9 @@
 //! HTTP/2 on a socket: what its streams share, and one of them.
 
-use crate::wheel::Tick;
 use pushlab_http2::connection::{Connection, Role};
 use pushlab_http2::frame::Code;
 use pushlab_http2::limits::Limits;
+use pushlab_session::wheel::Tick;
 use pushlab_wire::fields::FieldList;
 use std::cell::RefCell;
 use std::io;

@@ -30,7 +30,6 @@ mod stage;
 mod stats;
 mod stream;
 mod taking;
-mod wheel;
 
 pub use carrier::{Carrier, Notify};
 pub use config::{Config, Feed, Limits, MakeLog, Tick};

@@ -45,3 +45,4 @@ pub mod spread;
 mod standing;
 pub mod subscriber;
 pub mod unsent;
+pub mod wheel;

@@ -230,15 +230,20 @@ impl<'a> Hoarder<'a> {
     fn publish(&mut self) -> anyhow::Result<()> {
         let some = self.unfilled.len().min(AT_ONCE.div_ceil(self.streams));
         let indices: Vec<usize> = self.unfilled.drain(..some).collect();
-        let channels: Vec<usize> = indices.into_iter().flat_map(|index| self.channels(index)).collect();
+        let channels: Vec<usize> = indices.iter().flat_map(|&index| self.channels(index)).collect();
         let publisher = self.publisher.as_mut().context("nobody publishes")?;
         for channels in channels.chunks(ON_THEIR_WAY) {
             let mut out = Vec::new();
             channels.iter().for_each(|&channel| hoard::publications(&mut out, channel));
             self.report.bytes += out.len() as u64;
             encode(&mut out, Opcode::Text, b"[\"ping\",1]", Some([0; 4]));
-            publisher.write_all(&out).context("cannot publish")?;
-            read_until(publisher, |found| found.ends_with(b"[\"pong\",1]"))?;
+            let sent = publisher.write_all(&out).map_err(anyhow::Error::from);
+            if sent.and_then(|()| read_until(publisher, |found| found.ends_with(b"[\"pong\",1]"))).is_err() {
+                // With a part of a message it may be the one that holds the most.
+                self.unfilled.extend(indices);
+                self.publisher = Some(self.open_publisher().context("the publisher cannot come back")?);
+                return Ok(());
+            }
         }
         Ok(())
     }

@@ -11,12 +11,15 @@
 //! Our server runs as for its users: larger rooms are written to through io_uring, where the kernel allows it. In `peers`
 //! it stands there a second time, with plain writes, to show what the ring brings; the ratio does not know of it.
 //!
+//! With `--against`, the server of another build takes the peers' place, and both write plainly.
+//!
 //! Writes are counted by the subscribers' kernel, as segments with data: `/proc/PID/io` does not count `send`, and
 //! counting system calls by a tracepoint needs tracefs, which is often not there.
 
 pub mod load;
 mod side;
 
+use crate::baseline::{AGAINST, Baseline};
 use crate::figure::{Figure, rounded};
 use crate::processor::Cores;
 use crate::scale::{Load, Scale};
@@ -45,6 +48,9 @@ const PEERS: [&str; 2] = ["bun", "uwebsockets"];
 const OURS: (&str, FanOut) = ("pushlab", FanOut::Auto);
 /// Our own side without a ring.
 const OURS_WRITE: (&str, FanOut) = ("pushlab-write", FanOut::Write);
+/// What `--against` puts in the peers' place, and our own side then.
+const OTHER_BUILD: &str = "other";
+const OURS_AGAINST: (&str, FanOut) = ("pushlab", FanOut::Write);
 /// Source addresses of the first side; each has its own.
 const FIRST_FAMILY: u8 = 20;
 /// Ends the name of a figure of latency.
@@ -110,7 +116,8 @@ fn sizes(scale: &Scale) -> Vec<Size> {
 
 impl Size {
     fn is_needed_for(&self, figure: &str) -> bool {
-        self.name == figure.strip_suffix(P99).unwrap_or(figure) || figure == GROWTH && group(self.name) == group(GROWTH)
+        let plain = [P99, AGAINST].iter().find_map(|end| figure.strip_suffix(end)).unwrap_or(figure);
+        self.name == plain || figure == GROWTH && group(self.name) == group(GROWTH)
     }
 }
 
@@ -126,7 +133,7 @@ fn measure_size(size: Size, scale: &Scale, cores: Cores) -> anyhow::Result<Measu
         has_ring: false,
     };
     for repeat in 0..scale.repeats {
-        let mut sides = gather(cores, &mut measured)?;
+        let mut sides = gather(&scale.baseline, cores, &mut measured)?;
         if repeat == 0 {
             let rate = DELIVERIES_PER_S.min(OF_CAPACITY * capacity(&mut sides, scale.warm_up)?);
             measured.publications_per_s = ((rate / members).round() as u32).max(1);
@@ -155,14 +162,19 @@ fn measure_size(size: Size, scale: &Scale, cores: Cores) -> anyhow::Result<Measu
 }
 
 /// A fresh one of every side that is to be had.
-fn gather(cores: Cores, measured: &mut Measured) -> anyhow::Result<Vec<Side>> {
+fn gather(baseline: &Baseline, cores: Cores, measured: &mut Measured) -> anyhow::Result<Vec<Side>> {
     let Size { shape, ours, .. } = measured.size;
     let mut families = FIRST_FAMILY..=u8::MAX;
     let mut family = || families.next().context("there are more sides than source addresses");
     let mut sides = Vec::new();
-    for &(name, io) in ours {
-        let side = Side::ours(name, io, shape, family()?, cores);
-        sides.push(side.with_context(|| format!("our server, {name}"))?);
+    if let Baseline::Other(program) = baseline {
+        sides.push(Side::ours(OURS_AGAINST, None, shape, family()?, cores)?);
+        sides.push(Side::ours((OTHER_BUILD, FanOut::Write), Some(program), shape, family()?, cores)?);
+        return Ok(sides);
+    }
+    for &own in ours {
+        let side = Side::ours(own, None, shape, family()?, cores);
+        sides.push(side.with_context(|| format!("our server, {}", own.0))?);
     }
     for name in PEERS {
         match side::find(name) {
@@ -190,13 +202,13 @@ fn capacity(sides: &mut [Side], duration: Duration) -> anyhow::Result<f64> {
 }
 
 impl Measured {
-    /// Our side's figure divided by that of the peer in whom it is lowest.
+    /// Our side's figure divided by that of the peer in whom it is lowest, or by that of another build.
     fn figure(&self, name: &'static str, of: fn(&Segment) -> f64) -> anyhow::Result<Figure> {
-        let peers = self.sides.iter().filter(|side| PEERS.contains(&side.0));
+        let peers = self.sides.iter().filter(|side| side.0 == OTHER_BUILD || PEERS.contains(&side.0));
         let best = peers.min_by(|a, b| middle(&a.1, of).total_cmp(&middle(&b.1, of)));
         let sides: Map<String, Value> = self.sides.iter().map(|side| (side.0.to_owned(), describe(&side.1))).collect();
         let mut detail = json!({
-            "headline": "ours / the best peer's: median of the repeats, of which each has the median of its rounds",
+            "headline": "ours / the best peer's, or the other build's: median of the repeats, of which each has the median of its rounds",
             "clients": self.size.shape.clients,
             "rooms": self.size.shape.rooms,
             "rooms_per_client": self.size.shape.rooms_per_client,

@@ -3,7 +3,7 @@
 use super::load::{Dialect, Order, Plan, Report, Shape};
 use crate::processor::Cores;
 use crate::scale::Load;
-use crate::subject::{FanOut, Role, Serve, Subject};
+use crate::subject::{FanOut, Role, Subject};
 use anyhow::{Context as _, ensure};
 use pushlab_os::clock::CpuClock;
 use pushlab_os::counter::CacheMisses;
@@ -13,6 +13,7 @@ use pushlab_subjects::install::{Cache, Installed};
 use pushlab_subjects::running::{ForeignStart, Subject as Foreign};
 use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
@@ -66,9 +67,15 @@ pub fn find(name: &str) -> anyhow::Result<(&'static Entry, Installed)> {
 }
 
 impl Side {
-    /// Our server.
-    pub fn ours(name: &'static str, io: FanOut, shape: Shape, family: u8, cores: Cores) -> anyhow::Result<Self> {
-        let subject = Subject::start(Role::Server(Serve::plain(cores.subject, io)))?;
+    /// Our server, or that of another build.
+    pub fn ours(
+        (name, io): (&'static str, FanOut),
+        other: Option<&Path>,
+        shape: Shape,
+        family: u8,
+        cores: Cores,
+    ) -> anyhow::Result<Self> {
+        let subject = Subject::start_server(other, cores.subject, io)?;
         let (id, address) = (subject.id(), subject.address());
         let plan = Plan { core: cores.load, address, dialect: Dialect::Native, shape, family };
         Self::new(name, Server::Ours { subject }, id, plan)

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use pushlab_link::network::{Network, NetworkConfig, SUBJECT};
 
-use crate::traffic::{quantile, profile};
+use crate::traffic::{profile, quantile};
 
 const ROUNDS: u32 = 5;
 

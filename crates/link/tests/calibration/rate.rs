@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use pushlab_link::profile::profiles;
 
-use crate::traffic::{HEADER_BYTES, exchange, quantile, network, pair};
+use crate::traffic::{HEADER_BYTES, exchange, network, pair, quantile};
 
 const PACKET_BYTES: usize = 1500;
 /// Of sending, seconds.

@@ -19,12 +19,19 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Connections accepted in one turn.
-const MAX_ACCEPTS: usize = 256;
+const MAX_ACCEPTS: usize = 64;
+/// None is accepted while more than so many wait for their turn.
+const MAX_WAITING: usize = 4 * MAX_ACCEPTS;
 /// How long an accept that failed for want of descriptors waits.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 impl EventLoop {
     pub(super) fn accept(&mut self) {
+        // What more of them send would only wait in the kernel.
+        if self.unfinished.len() > MAX_WAITING {
+            self.accept_again = Some(self.now);
+            return;
+        }
         self.accept_again = None;
         (0..self.listeners.len()).for_each(|index| self.accept_from(index));
     }
@@ -174,7 +181,7 @@ impl EventLoop {
                 let inbox = self.inbox.clone();
                 carrier.attach(Box::new(move || inbox.tell_ready(id, generation)));
                 // What came before is told by nobody.
-                self.unfinished.push(id);
+                self.go_on_later(id);
             }
             Stream::Http2(_) => {}
             stream => {

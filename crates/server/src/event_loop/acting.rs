@@ -148,7 +148,7 @@ impl EventLoop {
     pub(super) fn go_on_with_unread(&mut self, id: usize) {
         let connection = &mut self.connections[id];
         if std::mem::take(&mut connection.has_unread) || !connection.carry.is_empty() {
-            self.unfinished.push(id);
+            self.go_on_later(id);
         }
     }
 
@@ -214,7 +214,7 @@ impl EventLoop {
     fn go_on_catching_up(&mut self, id: usize) {
         let connection = &self.connections[id];
         if connection.exchange.subscriber.is_catching_up && !connection.exchange.is_busy() && !connection.has_queued() {
-            self.unfinished.push(id);
+            self.go_on_later(id);
         }
     }
 

@@ -2,15 +2,15 @@
 
 use super::ending::LINGER;
 use super::{EventLoop, HEAD_BYTES_PER_WORK};
-use crate::connection::Stage;
+use crate::connection::{Known, Stage};
 use crate::http2::{Http2, Http2Stream, Shared};
 use crate::stage;
 use crate::stats::{add, shift};
 use crate::stream::Stream;
-use crate::wheel::TICK;
 use pushlab_http2::event::Event;
 use pushlab_http2::frame::{Code, PREFACE};
 use pushlab_session::unsent::write_some;
+use pushlab_session::wheel::TICK;
 use pushlab_wire::fields::FieldList;
 use std::io;
 use std::mem;
@@ -23,7 +23,7 @@ impl EventLoop {
     /// client knows (RFC 9113, section 3.3).
     pub(super) fn begins_http2(&self, id: usize, bytes: &[u8]) -> bool {
         let connection = &self.connections[id];
-        connection.is_fresh
+        connection.known == Known::Nothing
             && self.shared.config.speaks_http2
             && match &connection.stream {
                 Stream::Secure(secure) => secure.has_agreed_on_http2(),
@@ -36,7 +36,7 @@ impl EventLoop {
         let limits = self.limits().http2();
         let unsent = self.unsent.clone();
         let connection = &mut self.connections[id];
-        connection.is_fresh = false;
+        connection.begin();
         connection.http2 = Some(Http2::new(limits, connection.stream.peer_address().ok(), id, unsent));
         // Each stream has one of its own.
         connection.exchange.end();

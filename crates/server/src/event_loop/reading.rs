@@ -1,25 +1,40 @@
 //! From a socket to the exchange whose bytes come on it.
 
-use super::{EventLoop, MAX_WORK, READ_BUFFER_BYTES};
-use crate::connection::Stage;
+use super::{EventLoop, MAX_UNFINISHED, MAX_WORK, READ_BUFFER_BYTES};
+use crate::connection::{Known, Stage};
 use crate::inbox::Carried;
+use crate::stage as server;
 use crate::stream::Stream;
 use mio::event::Event;
-use std::io;
+use std::{io, mem};
 
 /// A connection's bytes that are not used yet may take so much more memory than they are.
 const MAX_SPARE_BYTES: usize = 16 * 1024;
 
 impl EventLoop {
-    pub(super) fn on_event(&mut self, id: usize, event: &Event) {
+    /// Goes on with a connection, or puts it off: says whether it has done more than that.
+    pub(super) fn on_event(&mut self, id: usize, event: &Event) -> bool {
         if event.is_writable() {
             self.flush(id);
         }
         let is_closed = event.is_read_closed();
+        let connection = &mut self.connections[id];
         // There is no second event for it, whenever all that came before has been read.
-        self.connections[id].has_ended |= is_closed;
-        if event.is_readable() || is_closed {
-            self.on_readable(id, event.is_write_closed() || event.is_error());
+        connection.has_ended |= is_closed;
+        connection.is_peer_gone |= event.is_write_closed() || event.is_error();
+        let (is_readable, is_proven) = (event.is_readable() || is_closed, connection.known == Known::Whole);
+        match (is_readable, is_proven) {
+            (true, true) => self.on_readable(id),
+            (true, false) => self.go_on_later(id),
+            (false, _) => {}
+        }
+        is_proven || !is_readable
+    }
+
+    /// Goes on with a connection when others had their turn.
+    pub(super) fn go_on_later(&mut self, id: usize) {
+        if !mem::replace(&mut self.connections[id].is_unfinished, true) {
+            self.unfinished.push_back(id);
         }
     }
 
@@ -37,16 +52,17 @@ impl EventLoop {
     fn on_ready(&mut self, id: usize, generation: u32) {
         if self.connections.get(id).is_some_and(|c| c.generation == generation) {
             self.flush(id);
-            let is_peer_gone = self.connections[id].stream.is_gone();
-            self.on_readable(id, is_peer_gone);
+            let connection = &mut self.connections[id];
+            connection.is_peer_gone |= connection.stream.is_gone();
+            self.on_readable(id);
         }
     }
 
-    fn on_readable(&mut self, id: usize, is_peer_gone: bool) {
+    fn on_readable(&mut self, id: usize) {
         let connection = &mut self.connections[id];
         if !connection.is_gone() {
             // Who has gone in both directions gets no answer; that shows here alone.
-            if connection.waits(&self.shared.config.limits) && !is_peer_gone {
+            if connection.waits(&self.shared.config.limits) && !connection.is_peer_gone {
                 connection.has_unread = true;
                 return;
             }
@@ -55,7 +71,7 @@ impl EventLoop {
             }
             // Requests that waited for an answer come before what is read now, which may be the end.
             if connection.exchange.is_http() && !connection.carry.is_empty() {
-                return self.unfinished.push(id);
+                return self.go_on_later(id);
             }
             self.read(id);
         }
@@ -64,7 +80,7 @@ impl EventLoop {
     /// Reads one buffer; what is left is read in the next turn, after everybody else had theirs.
     pub(super) fn read(&mut self, id: usize) {
         self.work_left = MAX_WORK;
-        let mut buffer = std::mem::take(&mut self.read_buffer);
+        let mut buffer = mem::take(&mut self.read_buffer);
         let connection = &mut self.connections[id];
         let stream = &mut connection.stream;
         let result = stream.read(&mut buffer);
@@ -78,16 +94,20 @@ impl EventLoop {
                 let connection = &mut self.connections[id];
                 connection.last_read = self.wheel.now();
                 connection.exchange.heard();
+                let is_first = connection.known == Known::Nothing;
                 self.take_in(id, &mut buffer[..n]);
+                let connection = &mut self.connections[id];
+                if !is_first {
+                    connection.known = if connection.has_partial() { Known::Beginning } else { Known::Whole };
+                }
                 // A short read that left nothing has emptied the socket.
-                let is_gone = self.connections[id].is_gone();
-                if !is_gone && (n == buffer.len() || has_more) {
-                    self.unfinished.push(id);
+                if !connection.is_gone() && (n == buffer.len() || has_more) {
+                    self.go_on_later(id);
                 }
             }
             Err(e) if e.kind() == io::ErrorKind::WouldBlock && !has_more => {}
             Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-                self.unfinished.push(id);
+                self.go_on_later(id);
             }
             Err(e) if e.kind() == io::ErrorKind::InvalidData => self.end_broken_tls(id),
             // The end without the farewell of TLS. Requests say how long they are, so none is mistaken for a whole one.
@@ -121,7 +141,7 @@ impl EventLoop {
     /// Gives bytes to the exchange, behind those that it has not used yet.
     pub(super) fn take_in(&mut self, id: usize, fresh: &mut [u8]) {
         self.receipt = self.shared.distributor.receipt();
-        let mut carry = std::mem::take(&mut self.connections[id].carry);
+        let mut carry = mem::take(&mut self.connections[id].carry);
         if carry.is_empty() {
             let used = self.process(id, fresh);
             if used < fresh.len() {
@@ -144,10 +164,11 @@ impl EventLoop {
         if !connection.is_gone() {
             connection.carry = carry;
             connection.is_behind = self.work_left == 0;
-            if connection.is_behind {
-                self.unfinished.push(id);
+            let (is_behind, is_too_much) = (connection.is_behind, connection.carry.len() > max + READ_BUFFER_BYTES);
+            if is_behind {
+                self.go_on_later(id);
             }
-            if connection.carry.len() > max + READ_BUFFER_BYTES {
+            if is_too_much {
                 self.close(id);
             }
             self.settle(id);
@@ -177,32 +198,28 @@ impl EventLoop {
                 break;
             }
             at += used;
-            self.connections[id].is_fresh = false;
+            self.connections[id].begin();
             self.work_left = self.work_left.saturating_sub(1);
         }
         at
     }
 
-    pub(super) fn go_on_with_unfinished(&mut self) {
-        if self.unfinished.is_empty() {
-            return;
-        }
-        let mut ids = std::mem::take(&mut self.unfinished);
-        ids.sort_unstable();
-        ids.dedup();
-        for id in ids.drain(..) {
-            self.go_on(id);
-            self.keep_to_limit();
-        }
-        if self.unfinished.is_empty() {
-            self.unfinished = ids;
+    /// A server that stops goes on with all of them, and answers what has come.
+    pub(super) fn go_on_with_unfinished(&mut self, stage: server::Stage) {
+        let most = if stage == server::Stage::Stopping { usize::MAX } else { MAX_UNFINISHED };
+        for _ in 0..self.unfinished.len().min(most) {
+            let Some(id) = self.unfinished.pop_front() else { return };
+            // It may have ended in an earlier turn.
+            if let Some(connection) = self.connections.get_mut(id) {
+                connection.is_unfinished = false;
+                self.go_on(id);
+                self.keep_to_limit();
+            }
         }
     }
 
     fn go_on(&mut self, id: usize) {
-        // It may have ended in an earlier turn.
-        let Some(connection) = self.connections.get(id) else { return };
-        if !connection.has_queued() {
+        if !self.connections[id].has_queued() {
             let effect = self.step(id, |exchange, cx| exchange.catch_up(cx));
             self.act(id, effect);
         }
@@ -213,7 +230,7 @@ impl EventLoop {
         let connection = &mut self.connections[id];
         if connection.is_gone() || connection.is_behind {
             // What is behind stands among the unfinished again.
-        } else if connection.waits(&self.shared.config.limits) {
+        } else if connection.waits(&self.shared.config.limits) && !connection.is_peer_gone {
             connection.has_unread = true;
         } else {
             self.read(id);

@@ -3,8 +3,9 @@
 use super::{EventLoop, Over, Shared};
 use crate::connection::Stage;
 use crate::stats::{add, shift};
-use crate::wheel::TICK;
 use pushlab_session::missed::Kept;
+use pushlab_session::wheel::TICK;
+use std::collections::BinaryHeap;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -69,14 +70,17 @@ impl EventLoop {
     fn shed(&mut self, mut coming: Option<(usize, usize)>, since: Instant) -> bool {
         // What was missed lately is read again if need be.
         self.kept = Kept::default();
-        let mut heavy: Vec<(usize, usize)> = self
+        let uncounted = coming.map(|(id, _)| id);
+        let mut heavy: BinaryHeap<(usize, usize)> = self
             .connections
             .iter()
             .filter(|(_, connection)| !connection.is_gone())
-            .map(|(id, connection)| (connection.weight() + self.groups.share(connection.group), id))
+            .map(|(id, connection)| {
+                let own = if uncounted == Some(id) { connection.weight() } else { connection.counted_weight() };
+                (own + self.groups.share(connection.group), id)
+            })
             .filter(|(weight, _)| *weight > 0)
             .collect();
-        heavy.sort_unstable();
         let max = self.limits().max_queued_total_bytes;
         let enough = max - max / SLACK;
         // What goes with their connections.

@@ -5,8 +5,8 @@ use super::ending::LINGER;
 use crate::connection::Stage;
 use crate::distributor::EXPIRY_INTERVAL;
 use crate::stats::add;
-use crate::wheel::{TICK, Tick};
 use pushlab_session::exchange::Silence;
+use pushlab_session::wheel::{TICK, Tick};
 use std::time::Duration;
 
 impl EventLoop {
@@ -28,7 +28,7 @@ impl EventLoop {
             self.accept();
         }
         let mut due = std::mem::take(&mut self.due);
-        self.wheel.advance(self.now, &mut due);
+        self.wheel.advance(self.now.saturating_duration_since(self.start), &mut due);
         for id in due.drain(..) {
             let Some(connection) = self.connections.get(id) else { continue };
             if connection.deadline <= self.wheel.now() {
