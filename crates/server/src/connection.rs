@@ -149,7 +149,7 @@ impl Connection {
 
     /// Whether it has said something that it has not finished.
     pub fn has_partial(&self) -> bool {
-        !self.carry.is_empty() || self.exchange.kept_bytes() > 0
+        !self.carry.is_empty() || self.exchange.has_partial()
     }
 
     /// What it holds now. With HTTP/2, what the socket did not take at the last write counts as queued.

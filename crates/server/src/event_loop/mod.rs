@@ -54,9 +54,9 @@ pub const WAKER: Token = Token(usize::MAX - 2);
 
 /// Events taken at once.
 const MAX_EVENTS: usize = 4096;
-/// Work done in one turn for connections that wait until others had theirs: as [`MAX_WORK`], and so much more for each, which
-/// may have sent much. Some 2 ms at most.
+/// Work done in one turn for connections that wait until others had theirs, counted as in [`MAX_WORK`]: some 2 ms at most.
 const MAX_UNFINISHED_WORK: u32 = 1024;
+/// What reading from one of them counts in addition: it may have sent much.
 const UNFINISHED_WORK: u32 = 16;
 /// Bytes read from one connection in one turn.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
@@ -315,7 +315,7 @@ impl EventLoop {
         self.set_accepting(true)?;
         loop {
             self.take_events(&mut events)?;
-            // Asked before what has come is read: what was published before the stop is delivered before the end.
+            // Asked before the inbox is read: what was published before the stop is delivered before the end.
             let stage = self.shared.stage.current();
             self.take_carried();
             self.take_dismissed();

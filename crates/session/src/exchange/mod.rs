@@ -165,6 +165,15 @@ impl Exchange {
         partial + self.subscriber.kept_bytes()
     }
 
+    /// Whether a request or message has come in part.
+    pub fn has_partial(&self) -> bool {
+        match &self.state {
+            State::Http(request) => request.is_some(),
+            State::WebSocket { decoder, .. } => decoder.is_inside_message(),
+            _ => false,
+        }
+    }
+
     /// Whether the next bytes must wait for the answer to those before. Nothing is read then, not even the end: a peer
     /// that has sent its last request may close its sending side and still read.
     pub fn is_busy(&self) -> bool {
