@@ -57,7 +57,7 @@ export async function ask(
   const found = response.headers.get("content-type") ?? "";
   if (response.status === 200 && found.startsWith(type)) return response;
   const { status } = response;
-  const retryAfter = readRetryAfter(response.headers.get("retry-after"), Date.now());
+  const retryAfter = readRetryAfter(response.headers.get("retry-after"));
   let code = status === 429 || status === 503 ? "overloaded" : "refused";
   let text = `${address.split("?")[0]}: status ${status}, ${found || "no type"}`;
   try {

@@ -2,6 +2,7 @@ import { addressOf } from "./address.ts";
 import { PushlabError } from "./errors.ts";
 import { ask, readText } from "./http.ts";
 import type { Environment } from "./link.ts";
+import { startDeadline } from "./timing.ts";
 
 /** Whether a refusal is about channels: the server names the first that it refuses. */
 export function isAboutChannels(
@@ -24,7 +25,7 @@ export async function findRefused(
 ): Promise<(readonly [channel: string, why: PushlabError])[]> {
   if (channels.length === 1) return [[channels[0] as string, error]];
   const controller = new AbortController();
-  const timer = setTimeout(() => controller.abort(), environment.timing.request);
+  const stop = startDeadline(environment.timing.request, () => controller.abort());
   const { signal } = controller;
   const answers = channels.map(async (channel) => {
     try {
@@ -37,6 +38,6 @@ export async function findRefused(
     return undefined;
   });
   const refused = (await Promise.all(answers)).filter((answer) => answer !== undefined);
-  clearTimeout(timer);
+  stop();
   return refused;
 }

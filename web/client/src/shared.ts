@@ -4,7 +4,7 @@ import { type Frame, readReply } from "./frames.ts";
 import { ask, readText } from "./http.ts";
 import { followPage, type PageEvents } from "./page.ts";
 import { type Connection, type ConnectOptions, connect } from "./pushlab.ts";
-import { backoff, TIMING, type Timing } from "./timing.ts";
+import { backoff, startTimer, TIMING, type Timing } from "./timing.ts";
 import { TRANSPORTS, type Transport } from "./transport.ts";
 
 /** What one tab says to the others. */
@@ -298,7 +298,7 @@ export class SharedConnection extends TypedEventTarget {
       await this.#poll();
       if (this.#cursor === before) {
         const delay = backoff(this.#timing, attempt++, Math.random());
-        await new Promise((resolve) => setTimeout(resolve, delay));
+        await new Promise<void>((resolve) => startTimer(delay, resolve));
       }
     }
     this.#target = undefined;

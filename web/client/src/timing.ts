@@ -50,6 +50,27 @@ export const TIMING: Timing = {
 
 /** Longest wait that a server's Retry-After is granted, in milliseconds. */
 const MAX_RETRY_AFTER = 300_000;
+/** Longest delay of a timer, in milliseconds: browsers and Node call back at once after a longer one. */
+const MAX_DELAY = 2 ** 31 - 1;
+/** Milliseconds for what waits in the event loop, and for what is decompressed on another thread before it comes there. */
+const TURN = 50;
+
+/** Calls back after so many milliseconds, or after `MAX_DELAY`, and gives how to prevent that. */
+export function startTimer(delay: number, then: () => void): () => void {
+  const timer = setTimeout(then, Math.min(delay, MAX_DELAY));
+  return () => clearTimeout(timer);
+}
+
+/**
+ * As `startTimer`, for what should have happened within `limit`. After the thread was blocked, it may have happened and
+ * wait in the event loop, which may call timers first: so it gets a turn before.
+ */
+export function startDeadline(limit: number, then: () => void): () => void {
+  let stop = startTimer(limit, () => {
+    stop = startTimer(TURN, then);
+  });
+  return () => stop();
+}
 
 /**
  * A random delay in milliseconds before attempt number `attempt` (from 0): full jitter between a floor and a ceiling
@@ -66,7 +87,7 @@ export function backoff(timing: Timing, attempt: number, random: number, after =
 }
 
 /** Milliseconds that a Retry-After field asks for, in seconds or as a date; 0 where it says nothing. */
-export function readRetryAfter(field: string | null, now: number): number {
+export function readRetryAfter(field: string | null, now = Date.now()): number {
   const wait = Number(field) * 1000 || Date.parse(`${field}`) - now;
   return wait > 0 ? Math.min(wait, MAX_RETRY_AFTER) : 0;
 }
