@@ -303,7 +303,7 @@ export class Connection extends TypedEventTarget {
     const turn = this.#turn;
     // What the server says of a token or a channel, it says over every transport.
     const blames = end.blames && !withToken && !isAboutSome;
-    const returnAfter = this.#returnAfter;
+    const returnAfter = this.#returnAfter ?? end.returnAfter;
     const delay = this.#policy.ended(performance.now(), { ...end, blames, returnAfter });
     this.#returnAfter = undefined;
     // The next failure is still the first.

@@ -59,17 +59,19 @@ export async function ask(
   const { status } = response;
   const retryAfter = readRetryAfter(response.headers.get("retry-after"));
   let code = status === 429 || status === 503 ? "overloaded" : "refused";
+  let returnAfter: number | undefined;
   let text = `${address.split("?")[0]}: status ${status}, ${found || "no type"}`;
   try {
     const body = JSON.parse(await readText(response));
     if (typeof body?.error === "string" && typeof body.message === "string") {
       code = body.error;
       text = body.message;
+      if (typeof body.after_ms === "number") returnAfter = body.after_ms;
     }
   } catch {
     // It is no answer of the server: the status says all.
   }
-  throw new PushlabError(code, text, retryAfter);
+  throw new PushlabError(code, text, retryAfter, returnAfter);
 }
 
 /**

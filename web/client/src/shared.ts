@@ -2,6 +2,7 @@ import { addressOf, readBase } from "./address.ts";
 import { type State, TypedEventTarget, tell } from "./events.ts";
 import { type Frame, readReply } from "./frames.ts";
 import { ask, readText } from "./http.ts";
+import { endOf } from "./link.ts";
 import { followPage, type PageEvents } from "./page.ts";
 import { type Connection, type ConnectOptions, connect } from "./pushlab.ts";
 import { backoff, startTimer, TIMING, type Timing } from "./timing.ts";
@@ -295,9 +296,9 @@ export class SharedConnection extends TypedEventTarget {
         break;
       }
       const before = this.#cursor;
-      await this.#poll();
+      const { retryAfter, returnAfter } = endOf(await this.#poll());
       if (this.#cursor === before) {
-        const delay = backoff(this.#timing, attempt++, Math.random());
+        const delay = backoff(this.#timing, attempt++, Math.random(), retryAfter, returnAfter);
         await new Promise<void>((resolve) => startTimer(delay, resolve));
       }
     }
@@ -305,7 +306,8 @@ export class SharedConnection extends TypedEventTarget {
     this.#isCatchingUp = false;
   }
 
-  async #poll(): Promise<void> {
+  /** Gives what it failed with. */
+  async #poll(): Promise<unknown> {
     const after = { after: this.#cursor ?? "" };
     const address = addressOf(this.#base, "poll", this.#channels, after);
     const signal = this.#part?.signal ?? null;
@@ -315,9 +317,10 @@ export class SharedConnection extends TypedEventTarget {
       });
       // A leader meanwhile has a connection that begins at this cursor.
       for (const frame of readReply(text)) if (this.#isBehind) this.#take(frame);
-    } catch {
-      // The next attempt comes after a delay.
+    } catch (error) {
+      return error;
     }
+    return undefined;
   }
 }
 

@@ -48,8 +48,8 @@ export const TIMING: Timing = {
   request: 10_000,
 };
 
-/** Longest wait that a server's Retry-After is granted, in milliseconds. */
-const MAX_RETRY_AFTER = 300_000;
+/** Longest time that a server can send a client away for, in milliseconds. */
+const MAX_RETURN = 300_000;
 /** Longest delay of a timer, in milliseconds: browsers and Node call back at once after a longer one. */
 const MAX_DELAY = 2 ** 31 - 1;
 /** Milliseconds for what waits in the event loop, and for what is decompressed on another thread before it comes there. */
@@ -78,16 +78,26 @@ export function startDeadline(limit: number, then: () => void): () => void {
  * clients which lost one server do not come back at one instant. See "Exponential Backoff And Jitter", AWS
  * Architecture Blog, 2015.
  *
- * With `after`, the delay that the server asked for, the jitter comes on top.
+ * With `retryAfter`, the delay that the server asked for, the jitter comes on top. If the server gave this client an
+ * instant of its own, `returnAfter`, the delay is exactly that, unless the client is sent away again and again without
+ * a pause.
  */
-export function backoff(timing: Timing, attempt: number, random: number, after = 0): number {
+export function backoff(
+  timing: Timing,
+  attempt: number,
+  random: number,
+  retryAfter = 0,
+  returnAfter?: number,
+): number {
+  if (returnAfter !== undefined && (returnAfter >= timing.retryMin || attempt === 0))
+    return Math.min(Math.max(0, returnAfter), MAX_RETURN);
   const ceiling = Math.min(timing.retryMax, timing.retry * 2 ** attempt);
-  if (after > 0) return after + random * Math.max(ceiling, after);
+  if (retryAfter > 0) return retryAfter + random * Math.max(ceiling, retryAfter);
   return Math.min(timing.retryMin, ceiling) + random * Math.max(0, ceiling - timing.retryMin);
 }
 
 /** Milliseconds that a Retry-After field asks for, in seconds or as a date; 0 where it says nothing. */
 export function readRetryAfter(field: string | null, now = Date.now()): number {
   const wait = Number(field) * 1000 || Date.parse(`${field}`) - now;
-  return wait > 0 ? Math.min(wait, MAX_RETRY_AFTER) : 0;
+  return wait > 0 ? Math.min(wait, MAX_RETURN) : 0;
 }

@@ -155,6 +155,25 @@ test("a tab may come with a cursor of before", async () => {
   expect(second.data).toEqual(upTo(6));
 });
 
+test("a tab that catches up asks again when the server says", async () => {
+  const { server, locks, all } = await tabs(1);
+  const [first] = all as [Tab];
+  const after = first.shared.cursor;
+  await server.publish("a", 0);
+  await until(() => first.data.length === 1, "the first tab has it");
+  const asked: number[] = [];
+  const stopping: typeof fetch = async (address, init) => {
+    if (asked.push(performance.now()) > 1) return fetch(address, init);
+    const refusal = { error: "draining", message: "text", after_ms: 300 };
+    return Response.json(refusal, { status: 503 });
+  };
+  const second = new Tab(server.base, locks, { after, fetch: stopping });
+  await until(() => second.data.length === 1, "the second tab has it");
+  const [refused = 0, answered = 0] = asked;
+  // Timers may be a millisecond early.
+  expect(answered - refused).toBeGreaterThan(298);
+});
+
 test("a gap is told in every tab", async () => {
   const { server, all } = await tabs(2);
   await server.publish("a", "before");
