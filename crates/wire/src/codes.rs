@@ -487,7 +487,7 @@ const CLOSE_CODES: [Row; 15] = [
         number: 4001,
         retry: true,
         meaning: "The subscriber read more slowly than its channels publish, its queue was full, and the policy is close.",
-        action: "Resume with the last cursor and reload on a gap; subscribe to less, or choose another slow-subscriber policy.",
+        action: "Resume with the last cursor and, after a gap, fetch the state again; subscribe to less, or choose another slow-subscriber policy.",
     },
     Row {
         name: "idle-timeout",

@@ -259,7 +259,7 @@ export const closeCodes = {
     number: 4001,
     mayRetry: true,
     meaning: "The subscriber read more slowly than its channels publish, its queue was full, and the policy is close.",
-    action: "Resume with the last cursor and reload on a gap; subscribe to less, or choose another slow-subscriber policy.",
+    action: "Resume with the last cursor and, after a gap, fetch the state again; subscribe to less, or choose another slow-subscriber policy.",
   },
   "idle-timeout": {
     number: 4002,
