@@ -171,6 +171,8 @@ test("the example of docs/access.md allows what it says", async (t) => {
     const body = method === "POST" ? "1" : undefined;
     return await server.request(method, target, { headers: { ...headers, "content-type": "application/json" }, body });
   };
+  const hasKeys = async () => (await ask(ada, "GET", "/poll?channel=news:a")).status === 200;
+  await until(hasKeys, () => `the keys have come; ${server.log}`);
   for (const [bearer, method, target, expected] of [
     [undefined, "GET", "/poll?channel=news:a", 200],
     [undefined, "POST", "/publish?channel=news:a", 403],

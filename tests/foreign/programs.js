@@ -36,7 +36,6 @@ export function start(t, command, options, cwd, end = "SIGTERM") {
         return assert.fail(`${command} has ended: ${started.lines.slice(-5).join(" / ")}`);
       },
       () => `${what}; ${command} said ${started.lines.slice(-5).join(" / ")}`,
-      30_000,
     );
   return started;
 }
