@@ -633,14 +633,14 @@ const EXIT_CODES: [Row; 11] = [
         number: 3,
         retry: false,
         meaning: "The experiment file cannot be read, or asks for something impossible.",
-        action: "Correct the file at the line the message names.",
+        action: "Correct what the message names; schema/experiment.schema.json has the format.",
     },
     Row {
         name: "subject-failed",
         number: 4,
         retry: true,
         meaning: "A subject did not start, stopped early, or could not be reached, and a cell is left with no valid run.",
-        action: "Read the subject's log that the message names; the runs of the other subjects are stored.",
+        action: "Read the reason that each failed run gives, with the subject's last output; the runs of the other subjects are stored.",
     },
     Row {
         name: "interrupted",
@@ -675,7 +675,7 @@ const EXIT_CODES: [Row; 11] = [
         number: 9,
         retry: false,
         meaning: "What --fail-if names holds, or a comparison found a change for the worse (with --undecided fail: or could not rule it out): the measurement itself went well.",
-        action: "Read the report named in the message; the lines above it give the assertion and where it holds.",
+        action: "Read the message, which gives the assertion and where it holds, and the report that the command names.",
     },
     Row {
         name: "undecided",
