@@ -1,4 +1,6 @@
-//! Sizes as people write them. (Durations are `humantime`'s: `500ms`, `25s`, `5m`.)
+//! Sizes and addresses as people write them. (Durations are `humantime`'s: `500ms`, `25s`, `5m`.)
+
+use std::net::SocketAddr;
 
 /// `4096`, `64KiB`, `8MiB`, `1GiB`.
 pub fn bytes(text: &str) -> Result<usize, String> {
@@ -18,6 +20,13 @@ pub fn bytes(text: &str) -> Result<usize, String> {
 /// Bytes in mebibytes, for people.
 pub fn mebibytes(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+}
+
+/// `127.0.0.1:8000`, `[::1]:8000`.
+pub fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "an address to listen on is IP:PORT, such as 127.0.0.1:8000, [::1]:8000 or 0.0.0.0:8000".to_owned()
+    })
 }
 
 #[cfg(test)]

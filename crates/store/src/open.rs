@@ -45,7 +45,7 @@ pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
     }
     let sqlite = |source| StoreError::of_sqlite(path, source);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags).map_err(sqlite)?;
+    let mut connection = Connection::open_with_flags(place(path)?, flags).map_err(sqlite)?;
     connection.busy_timeout(BUSY_WAIT).map_err(sqlite)?;
     if connection.is_readonly("main").map_err(sqlite)? {
         return Err(StoreError::ReadOnly { path: path.to_owned() });
@@ -64,7 +64,7 @@ pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
 pub(crate) fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
     let sqlite = |source| StoreError::of_sqlite(path, source);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(sqlite)?;
+    let connection = Connection::open_with_flags(place(path)?, flags).map_err(sqlite)?;
     connection.busy_timeout(BUSY_WAIT).map_err(sqlite)?;
     connection.pragma_update(None, "query_only", true).map_err(sqlite)?;
     connection.pragma_update(None, "trusted_schema", false).map_err(sqlite)?;
@@ -73,6 +73,11 @@ pub(crate) fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
         return Err(StoreError::Older { path: path.to_owned(), found, known: known() });
     }
     Ok(connection)
+}
+
+/// The file itself: SQLite would take `file:x` for a URI and `:memory:` for no file, and the lock beside them would not.
+fn place(path: &Path) -> Result<PathBuf, StoreError> {
+    std::path::absolute(path).map_err(|source| StoreError::of_system(path, source))
 }
 
 fn known() -> i64 {

@@ -36,6 +36,13 @@ pub enum TlsError {
         /// What is wrong with it.
         source: pem::Error,
     },
+    /// A key that needs a passphrase.
+    #[error("{} is protected by a passphrase, which nobody can give at the start; `openssl pkey -in {} -out FILE` writes it \
+             without one", path.display(), path.display())]
+    Encrypted {
+        /// Which one.
+        path: PathBuf,
+    },
     /// A file without a certificate.
     #[error("{} has no section CERTIFICATE; give --tls-certificate the server's certificate, and behind it those of \
              its issuers, in PEM format", path.display())]
@@ -134,7 +141,10 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
 }
 
 fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
-    PrivateKeyDer::from_pem_slice(&read(path)?).map_err(|source| match source {
+    let bytes = read(path)?;
+    PrivateKeyDer::from_pem_slice(&bytes).map_err(|source| match source {
+        // Of PKCS #8, and of the older form.
+        _ if bytes.windows(9).any(|bytes| bytes == b"ENCRYPTED") => TlsError::Encrypted { path: path.to_owned() },
         pem::Error::NoItemsFound => TlsError::NoKey { path: path.to_owned() },
         source => TlsError::BadPem { path: path.to_owned(), source },
     })

@@ -1,6 +1,7 @@
 //! `pushlab backend`: study 1's back end, for any server that takes a feed.
 
 use crate::signals;
+use crate::units;
 use anyhow::Context as _;
 use clap::Args;
 use pushlab_fleet::backend::{Announcement, BackEnd};
@@ -19,7 +20,7 @@ It is told [\"info\",{…}], then [\"getReady\"] and the messages, as many as in
 The feed begins when somebody connected to ws://ADDRESS/control says [\"go\"].")]
 pub struct BackendArgs {
     /// Where to listen; port 0 takes a free one.
-    #[arg(long, default_value = "127.0.0.1:9000", value_name = "ADDRESS")]
+    #[arg(long, value_parser = units::address, default_value = "127.0.0.1:9000", value_name = "ADDRESS")]
     listen: SocketAddr,
     /// Time between two messages.
     #[arg(long, default_value = "5ms", value_parser = humantime::parse_duration, value_name = "DURATION")]

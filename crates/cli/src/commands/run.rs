@@ -8,6 +8,7 @@ use crate::gate::GateArgs;
 use crate::progress::Progress;
 use crate::shape::ShapeOption;
 use crate::signals;
+use crate::units;
 use anyhow::Context as _;
 use clap::Args;
 use pushlab_analysis::report::Tally;
@@ -62,10 +63,10 @@ pub struct MeasureArgs {
     #[command(flatten)]
     pub fleet: FleetArgs,
     /// Serve live figures to Prometheus at http://ADDRESS/metrics while the campaign lasts; port 0 takes a free one.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_parser = units::address, value_name = "ADDRESS")]
     pub metrics: Option<SocketAddr>,
     /// Serve the console at http://ADDRESS/ while the campaign lasts, to watch it; port 0 takes a free one.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_parser = units::address, value_name = "ADDRESS")]
     pub console: Option<SocketAddr>,
     #[command(flatten)]
     pub site: SiteArgs,

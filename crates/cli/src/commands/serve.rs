@@ -26,7 +26,7 @@ use url::{Position, Url};
 )]
 pub struct ServeArgs {
     /// Address of all transports; port 0 takes a free one.
-    #[arg(long, default_value = "127.0.0.1:8000", value_name = "ADDRESS")]
+    #[arg(long, value_parser = units::address, default_value = "127.0.0.1:8000", value_name = "ADDRESS")]
     listen: SocketAddr,
     /// Event loops.
     #[arg(long, default_value_t = 1, value_name = "N")]
@@ -262,8 +262,15 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
     config.speaks_http2 = !args.no_http2;
     config.echoes = args.echo;
     let own = usize::try_from(SERVER_OWN_DESCRIPTORS).expect("it is a hundred");
-    config.limits.max_connections = descriptor_limit().saturating_sub(own).max(1) * args.cores;
+    let room = descriptor_limit().saturating_sub(own).max(1) * args.cores;
+    config.limits.max_connections = room;
     args.limits.apply(&mut config.limits);
+    if config.limits.max_connections > room {
+        bail!(
+            "--max-connections {}: the limit of descriptors (ulimit -n) has room for {room}",
+            config.limits.max_connections
+        );
+    }
     if let Some(url) = &args.feed {
         config.feed = Some(feed(url, &args.feed_channel)?);
     }

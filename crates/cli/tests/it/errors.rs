@@ -15,6 +15,13 @@ fn a_wrong_experiment_says_what_and_where() {
     assert_eq!(place.fails(&["run", "tangen-chat", "--profile", "slow"]).0, 3);
     assert_eq!(place.fails(&["run"]).0, 2);
     assert_eq!(place.fails(&["serve", "--heartbeat", "5 parsecs"]).0, 2);
+    for listen in ["localhost:0", ":8000", "127.0.0.1"] {
+        let (code, error) = place.fails(&["serve", "--listen", listen]);
+        assert!(code == 2 && error.contains("IP:PORT, such as 127.0.0.1:8000"), "{error}");
+    }
+    let many = usize::try_from(pushlab_os::limits::descriptors().soft).unwrap().to_string();
+    let (code, error) = place.fails(&["serve", "--max-connections", &many]);
+    assert!(code == 1 && error.contains("descriptors (ulimit -n)"), "{error}");
 }
 
 #[test]
