@@ -12,6 +12,8 @@ use std::mem::MaybeUninit;
 /// Most header fields in one head.
 pub const MAX_HEADERS: usize = 64;
 
+const COOKIE: &str = "cookie";
+
 /// Space for the fields of one head, which is not filled in beforehand.
 pub struct Headers<'b> {
     /// For what `httparse` reads.
@@ -175,15 +177,15 @@ fields!(ResponseHead);
 impl<'b> RequestHead<'_, 'b> {
     /// Every field whose value is text, as it was sent, but those that hold cookies: name and value.
     pub fn fields(&self) -> impl Iterator<Item = (&'b str, &'b str)> + Clone {
-        let fields = self.fields.iter().filter(|f| !f.name.eq_ignore_ascii_case("cookie"));
+        let fields = self.fields.iter().filter(|f| !f.name.eq_ignore_ascii_case(COOKIE));
         fields.filter_map(|f| Some((f.name, std::str::from_utf8(f.value).ok()?)))
     }
 
     /// Every cookie that is text, `NAME=VALUE`; others on the same host may set what is none.
     pub fn cookies(&self) -> impl Iterator<Item = &'b str> + Clone {
         // Over HTTP/2 each may have a field of its own (RFC 9113, section 8.2.3), and browsers send them so.
-        let listed = self.list.into_iter().flat_map(FieldList::iter).filter(|(name, _)| *name == listed::COOKIE);
-        let fields = self.fields.iter().filter(|f| f.name.eq_ignore_ascii_case("cookie")).map(|f| f.value);
+        let listed = self.list.into_iter().flat_map(FieldList::iter).filter(|(name, _)| *name == COOKIE.as_bytes());
+        let fields = self.fields.iter().filter(|f| f.name.eq_ignore_ascii_case(COOKIE)).map(|f| f.value);
         let cookies = fields.chain(listed.map(|(_, value)| value)).flat_map(|value| value.split(|&byte| byte == b';'));
         cookies.map(trimmed_bytes).filter_map(|cookie| std::str::from_utf8(cookie).ok()).filter(|text| !text.is_empty())
     }
@@ -227,7 +229,7 @@ pub fn parse_request<'h, 'b>(
     if method == "CONNECT" {
         return Err(HttpError::PlainConnect);
     }
-    let (host, target) = target::read_target(method, target)?;
+    let (host, target) = target::read_target(method, target).ok_or(HttpError::BadTarget)?;
     let fields = match host {
         Some(host) => with_host(host, version, request.headers, &mut headers.listed),
         None => request.headers,

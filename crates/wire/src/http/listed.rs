@@ -1,10 +1,8 @@
 //! Heads of requests that came as lists of fields, over HTTP/2.
 
 use super::target::read_target;
-use super::{BodyKind, Headers, HttpError, MAX_HEADERS, RequestHead, Version, check_host};
+use super::{BodyKind, COOKIE, Headers, HttpError, MAX_HEADERS, RequestHead, Version, check_host};
 use crate::fields::FieldList;
-
-pub(super) const COOKIE: &[u8] = b"cookie";
 
 impl<'h, 'b> RequestHead<'h, 'b> {
     /// What would be the one field `cookie`, if there are any cookies.
@@ -25,7 +23,7 @@ impl<'h, 'b> RequestHead<'h, 'b> {
         let (mut method, mut target, mut protocol, mut authority) = (None, None, None, None);
         let listed = &mut headers.listed;
         listed.clear();
-        for (name, value) in fields.iter().filter(|(name, _)| *name != COOKIE) {
+        for (name, value) in fields.iter().filter(|(name, _)| *name != COOKIE.as_bytes()) {
             let pseudo = match name {
                 b":method" => &mut method,
                 b":path" => &mut target,
@@ -58,7 +56,8 @@ impl<'h, 'b> RequestHead<'h, 'b> {
         if method == "CONNECT" && protocol.is_none() {
             return Err(HttpError::PlainConnect);
         }
-        let (None, target) = read_target(method, text(target, ":path")?)? else { return Err(HttpError::BadTarget) };
+        let target = read_target(method, text(target, ":path")?);
+        let Some((None, target)) = target else { return Err(HttpError::BadTarget) };
         let protocol = protocol.map(|value| text(Some(value), ":protocol")).transpose()?;
         let body = if has_ended { BodyKind::Length(0) } else { BodyKind::UntilClose };
         Ok(Self { method, target, version: Version::Http2, protocol, body, fields: listed, list: Some(fields) })

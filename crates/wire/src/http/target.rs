@@ -1,6 +1,5 @@
 //! Targets of requests (RFC 9112, section 3.2), and the hosts that they and their fields name.
 
-use super::HttpError;
 use crate::fields::number;
 use core::net::Ipv6Addr;
 use memchr::{memchr, memchr2};
@@ -46,17 +45,18 @@ fn has_whole_escapes(text: &str) -> bool {
 }
 
 /// Reads a target: the host in it, if it is in absolute form, and path and query, of which the path may be missing then.
-pub(super) fn read_target<'b>(method: &str, target: &'b str) -> Result<(Option<&'b str>, &'b str), HttpError> {
+/// `None` of what is none.
+pub(super) fn read_target<'b>(method: &str, target: &'b str) -> Option<(Option<&'b str>, &'b str)> {
     if memchr(b'#', target.as_bytes()).is_some() {
-        return Err(HttpError::BadTarget);
+        return None;
     }
     if target.starts_with('/') || target == "*" && method == "OPTIONS" {
-        return Ok((None, target));
+        return Some((None, target));
     }
-    let (scheme, rest) = target.split_once("://").ok_or(HttpError::BadTarget)?;
+    let (scheme, rest) = target.split_once("://")?;
     let (host, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
     let is_ours = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
-    if is_ours && is_host(host) { Ok((Some(host), rest)) } else { Err(HttpError::BadTarget) }
+    (is_ours && is_host(host)).then_some((Some(host), rest))
 }
 
 /// Whether that is the value of a field `Host`: a host, or nothing (RFC 9110, section 7.2).
@@ -82,7 +82,7 @@ fn is_host(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::{Headers, parse_request};
+    use crate::http::{Headers, HttpError, parse_request};
     use percent_encoding::utf8_percent_encode;
     use proptest::prelude::*;
 
