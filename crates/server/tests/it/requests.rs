@@ -312,6 +312,9 @@ fn fields_that_are_no_text_are_still_fields() {
         ("Accept-Encoding: gzip, \u{ff}", 400),
         ("User-Agent: \u{ff}", 200),
         ("Cookie: a=\u{ff}", 200),
+        // Whoever sends it takes the server to undo it.
+        ("Content-Encoding: br", 501),
+        ("Content-Encoding: identity", 200),
     ] {
         let request = format!("POST /publish?channel=a HTTP/1.1\r\nHost: h\r\n{field}\r\nContent-Length: 1\r\n\r\n1");
         let latin_1: Vec<u8> = request.chars().map(|c| c as u8).collect();
