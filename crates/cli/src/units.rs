@@ -17,6 +17,14 @@ pub fn bytes(text: &str) -> Result<usize, String> {
     value.checked_shl(shift).filter(|n| n >> shift == value).ok_or_else(|| "too large".to_owned())
 }
 
+/// The size of a message, which clients are to take: the client library refuses more than four times the largest.
+pub fn message_bytes(text: &str) -> Result<usize, String> {
+    bytes(text).and_then(|bytes| match bytes <= 16 << 20 {
+        true => Ok(bytes),
+        false => Err("messages have 16MiB at most".to_owned()),
+    })
+}
+
 /// Bytes in mebibytes, for people.
 pub fn mebibytes(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
@@ -37,6 +45,7 @@ mod tests {
     fn sizes_are_binary() {
         assert_eq!(bytes("4096"), Ok(4096));
         assert_eq!(bytes("64KiB"), Ok(65_536));
+        assert_eq!((message_bytes("16MiB"), message_bytes("17MiB").is_err()), (Ok(16 << 20), true));
         for bad in ["", "x", "1.5KiB", "64kb", "99999999999GiB"] {
             assert!(bytes(bad).is_err(), "{bad}");
         }

@@ -149,9 +149,9 @@ limit_args! {
     /// Bytes of a request's head [default: 16KiB].
     max_head_bytes / max_head_bytes: usize => units::bytes,
     /// Bytes of a request's body [default: 64KiB].
-    max_body_bytes / max_body_bytes: usize => units::bytes,
+    max_body_bytes / max_body_bytes: usize => units::message_bytes,
     /// Bytes of a WebSocket message [default: 64KiB].
-    max_message_bytes / max_message_bytes: usize => units::bytes,
+    max_message_bytes / max_message_bytes: usize => units::message_bytes,
     /// Messages of history in a channel [default: 10000].
     history_messages / max_history_messages: usize,
     /// Bytes of history in a channel [default: 8MiB].
