@@ -241,20 +241,21 @@ mod tests {
 
     #[test]
     fn quotas_are_those_of_a_group_and_of_all_above_it() {
-        let found = |mounts: &str, groups: &str| {
-            let folders = cpu_folders(mounts, groups).into_iter();
-            folders.map(|folder| folder.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+        let has = |mounts: &str, groups: &str, expected: &[&str]| {
+            let expected: Vec<PathBuf> = expected.iter().map(PathBuf::from).collect();
+            assert_eq!(cpu_folders(mounts, groups), expected, "{groups}");
         };
         let second = "35 24 0:30 / /sys/fs/cgroup rw shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
         let (slice, scope) = ("/sys/fs/cgroup/a.slice", "/sys/fs/cgroup/a.slice/b.scope");
-        assert_eq!(found(second, "0::/a.slice/b.scope\n"), [scope, slice, "/sys/fs/cgroup"]);
-        assert_eq!(found(second, "0::/\n"), ["/sys/fs/cgroup"], "in a namespace of its own");
+        has(second, "0::/a.slice/b.scope\n", &[scope, slice, "/sys/fs/cgroup"]);
+        has(second, "0::/\n", &["/sys/fs/cgroup"]);
         let first = "41 24 0:30 /docker/abc /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct\n\
                      42 24 0:31 /docker/abc /sys/fs/cgroup/cpuset ro - cgroup cgroup rw,cpuset\n";
         let groups = "5:cpuset:/docker/abc\n4:cpu,cpuacct:/docker/abc/x\n0::/\n";
-        assert_eq!(found(first, groups), ["/sys/fs/cgroup/cpu,cpuacct/x", "/sys/fs/cgroup/cpu,cpuacct"]);
-        assert_eq!(found(first, "4:cpu,cpuacct:/elsewhere\n"), ["/sys/fs/cgroup/cpu,cpuacct"]);
-        assert!(found(first, "0::/\n").is_empty() && found("", groups).is_empty());
+        has(first, groups, &["/sys/fs/cgroup/cpu,cpuacct/x", "/sys/fs/cgroup/cpu,cpuacct"]);
+        has(first, "4:cpu,cpuacct:/elsewhere\n", &["/sys/fs/cgroup/cpu,cpuacct"]);
+        has(first, "0::/\n", &[]);
+        has("", groups, &[]);
         // There may be none here, and a process that there is not has none.
         folders_with_cpu_quota(std::process::id());
         assert!(folders_with_cpu_quota(u32::MAX).is_empty());
