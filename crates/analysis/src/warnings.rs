@@ -1,7 +1,7 @@
 //! What makes a run less certain than it looks.
 
 use pushlab_experiment::traffic;
-use pushlab_probe::{MachineLoad, Sample};
+use pushlab_probe::{MachineLoad, Sample, Throttling};
 use pushlab_record::measure;
 use pushlab_record::{CounterSample, RunRecord};
 use pushlab_stats::{
@@ -18,6 +18,8 @@ const MISSED_TICKS_MAX: f64 = 0.2;
 const OTHERS_MAX: f64 = 0.15;
 /// CPU that the hypervisor may take, as a share of one core.
 const STEAL_MAX: f64 = 0.05;
+/// Share of the periods of a CPU quota in which it may be used up: what one in a hundred latencies does not notice.
+const THROTTLED_MAX: f64 = 0.01;
 /// Memory that grows by more than this share of itself over a load phase is no steady state.
 const MEMORY_GROWTH_MAX: f64 = 0.1;
 /// Lateness of the link's slowest hundredth of packets that is allowed in any network, ms.
@@ -363,6 +365,7 @@ fn other_processes(record: &RunRecord, evidence: &Evidence<'_>, load_s: f64) -> 
     let mut warnings = Vec::new();
     for (whose, machine, ours_s) in machines {
         let Some(machine) = machine else { continue };
+        warnings.extend(throttled(machine.throttling, whose));
         let steal = machine.steal_s / load_s;
         if steal > STEAL_MAX {
             let detail = format!("the hypervisor took {:.0} % of a core{whose}", steal * 100.0);
@@ -375,6 +378,20 @@ fn other_processes(record: &RunRecord, evidence: &Evidence<'_>, load_s: f64) -> 
         }
     }
     warnings
+}
+
+/// What a CPU quota did: too little for latencies to tell, and it is another that takes CPU time.
+fn throttled(throttling: Throttling, whose: &str) -> Option<Warning> {
+    let Throttling { periods, throttled, waited_us } = throttling;
+    let code = match throttled as f64 / periods.max(1) as f64 {
+        _ if throttled == 0 => return None,
+        share if share > THROTTLED_MAX => WarningCode::CpuQuota,
+        _ => WarningCode::NoisyNeighbour,
+    };
+    let waited_s = waited_us as f64 / 1e6;
+    let detail =
+        format!("a CPU quota{whose} was used up in {throttled} of {periods} periods, for {waited_s:.2} s in all");
+    Some(Warning::new(code, detail))
 }
 
 #[cfg(test)]
@@ -506,6 +523,14 @@ mod tests {
 
     /// What is said of five seconds of which the generator's third event loop filled one.
     fn of_full_second(scenario: Scenario, subject_percent: Option<u64>) -> (Vec<WarningCode>, String) {
+        of_full_second_on(scenario, subject_percent, None)
+    }
+
+    fn of_full_second_on(
+        scenario: Scenario,
+        subject_percent: Option<u64>,
+        machine: Option<MachineLoad>,
+    ) -> (Vec<WarningCode>, String) {
         let cell: Cell = presets::load("tangen-chat", None).unwrap().cells().remove(0);
         let mut record = presets::blank(cell);
         let mut result = LoadResult {
@@ -543,7 +568,7 @@ mod tests {
                 load_cores_count: cores.len() as u32,
                 limits,
                 ticks_missed: 0,
-                machine: None,
+                machine,
                 elsewhere: None,
             },
         );
@@ -641,6 +666,28 @@ mod tests {
         record.warnings = vec![Warning::new(WarningCode::GeneratorSaturated, "event loop 2")];
         assert_eq!(has(&record), [false, false, true, true]);
         assert!(record.counts());
+    }
+
+    #[test]
+    fn a_cpu_quota_is_named_and_takes_latency_where_it_made_it() {
+        let of = |periods, throttled, waited_us| super::throttled(Throttling { periods, throttled, waited_us }, "");
+        let found = of(40, 14, 1_000_000).unwrap();
+        assert_eq!(found.detail, "a CPU quota was used up in 14 of 40 periods, for 1.00 s in all");
+        assert_eq!(found.code, WarningCode::CpuQuota);
+        assert_eq!(of(1_000, 10, 5).unwrap().code, WarningCode::NoisyNeighbour);
+        assert_eq!(of(1_000, 11, 5).unwrap().code, WarningCode::CpuQuota);
+        assert_eq!((of(40, 0, 0), of(0, 0, 0)), (None, None));
+        // It comes with what is known of the machine.
+        let (codes, _) = of_full_second_on(
+            plan().scenario,
+            Some(50),
+            Some(MachineLoad {
+                busy_s: 0.0,
+                steal_s: 0.0,
+                throttling: Throttling { periods: 40, throttled: 14, waited_us: 1_000_000 },
+            }),
+        );
+        assert!(codes.contains(&WarningCode::CpuQuota), "{codes:?}");
     }
 
     #[test]

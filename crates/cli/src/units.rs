@@ -1,4 +1,4 @@
-//! Sizes and addresses as people write them. (Durations are `humantime`'s: `500ms`, `25s`, `5m`.)
+//! Sizes, addresses and switches as people write them. (Durations are `humantime`'s: `500ms`, `25s`, `5m`.)
 
 use std::net::SocketAddr;
 
@@ -25,6 +25,15 @@ pub fn message_bytes(text: &str) -> Result<usize, String> {
     })
 }
 
+/// A switch, as the environment has it: set to nothing, it is off.
+pub fn switch(text: &str) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "1" | "yes" | "true" | "on" => Ok(true),
+        "" | "0" | "no" | "false" | "off" => Ok(false),
+        _ => Err("a switch is 1 or 0, yes or no, true or false".to_owned()),
+    }
+}
+
 /// Bytes in mebibytes, for people.
 pub fn mebibytes(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
@@ -40,6 +49,17 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_switch_is_set_as_people_set_it() {
+        for on in ["1", "yes", "true", "TRUE", "on"] {
+            assert_eq!(switch(on), Ok(true), "{on}");
+        }
+        for off in ["0", "no", "false", "No", "off", ""] {
+            assert_eq!(switch(off), Ok(false), "{off}");
+        }
+        assert!(switch("2").is_err() && switch("nope").is_err());
+    }
 
     #[test]
     fn sizes_are_binary() {

@@ -58,6 +58,8 @@ pub enum WarningCode {
     ProberShare,
     /// Clocks differ by an unknown amount that is larger than what was measured across them.
     OneWayUnsure,
+    /// A CPU quota, as containers have them, held up the generator or the subject.
+    CpuQuota,
 }
 
 /// How much a warning takes away.
@@ -275,6 +277,15 @@ pub const WARNINGS: &[WarningKind] = &[
                   all else stand. Bring the coordinator nearer to its workers, or measure on one host; a browser needs \
                   cores with time to spare.",
     },
+    WarningKind {
+        code: WarningCode::CpuQuota,
+        name: "cpu-quota",
+        withholds: &[Figures::Latency, Figures::Response],
+        message: "A CPU quota, as containers have them, stopped the generator or the server until its next period. \
+                  Latencies and response times include these stops and are left out; counts and the server's CPU, \
+                  memory and bytes stand. Remove the quota (Docker: --cpus, Kubernetes: limits.cpu), raise it, or \
+                  give the container cores of its own (--cpuset-cpus).",
+    },
 ];
 
 impl WarningCode {
@@ -373,7 +384,7 @@ mod tests {
             assert_eq!(serde_json::to_string(&kind.code).unwrap(), format!("\"{}\"", kind.name));
             assert!(kind.message.ends_with('.') && !kind.message.contains("  "), "{}", kind.name);
         }
-        assert_eq!(WarningCode::OneWayUnsure as usize + 1, WARNINGS.len(), "every code has a row");
+        assert_eq!(WarningCode::CpuQuota as usize + 1, WARNINGS.len(), "every code has a row");
     }
 
     #[test]

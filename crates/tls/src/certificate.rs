@@ -4,9 +4,13 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{NoServerSessionStorage, ProducesTickets, ServerConfig};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
+
+/// Longest file that is read: 16 MiB, which it takes of memory.
+const PEM_BYTES_MAX: u64 = 16 << 20;
 
 /// The files with which a server speaks TLS, both PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -151,5 +155,11 @@ fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
-    std::fs::read(path).map_err(|source| TlsError::Unreadable { path: path.to_owned(), source })
+    let mut pem = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(PEM_BYTES_MAX + 1).read_to_end(&mut pem));
+    let whole = read.and_then(|length| match length as u64 > PEM_BYTES_MAX {
+        true => Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is longer than 16 MiB, the most that is read")),
+        false => Ok(pem),
+    });
+    whole.map_err(|source| TlsError::Unreadable { path: path.to_owned(), source })
 }

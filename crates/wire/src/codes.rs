@@ -600,9 +600,9 @@ pub enum ExitCode {
     SubjectFailed,
     /// `interrupted`, 5: The experiment was interrupted; every finished run is stored.
     Interrupted,
-    /// `results-unwritable`, 6: The results cannot be written: no space, no permission, or another process holds them.
+    /// `results-unwritable`, 6: Results, a report or what a command prints cannot be written: no space, no permission, or another process holds them.
     ResultsUnwritable,
-    /// `machine-check-failed`, 7: This machine does not meet a requirement: descriptors, ports, memory, cores or a kernel setting.
+    /// `machine-check-failed`, 7: This machine does not meet a requirement: descriptors, ports, memory, cores, a device, a kernel setting or a program.
     MachineCheckFailed,
     /// `all-void`, 8: Every run was void, so there is nothing to report: the generator, not the subject, was the bottleneck.
     AllVoid,
@@ -653,15 +653,15 @@ const EXIT_CODES: [Row; 11] = [
         name: "results-unwritable",
         number: 6,
         retry: false,
-        meaning: "The results cannot be written: no space, no permission, or another process holds them.",
-        action: "Free the folder the message names, or choose another, and give the command again.",
+        meaning: "Results, a report or what a command prints cannot be written: no space, no permission, or another process holds them.",
+        action: "Free the place that the message names, or choose another, and give the command again; runs that the message says are stored need not be repeated.",
     },
     Row {
         name: "machine-check-failed",
         number: 7,
         retry: false,
-        meaning: "This machine does not meet a requirement: descriptors, ports, memory, cores or a kernel setting.",
-        action: "Do what the failed line of `pushlab doctor` says, or ask for a smaller experiment.",
+        meaning: "This machine does not meet a requirement: descriptors, ports, memory, cores, a device, a kernel setting or a program.",
+        action: "Do what the message or the failed line of `pushlab doctor` says, or ask for a smaller experiment.",
     },
     Row {
         name: "all-void",

@@ -1,5 +1,6 @@
 //! `pushlab backend`: study 1's back end, for any server that takes a feed.
 
+use crate::failure::usage;
 use crate::signals;
 use crate::units;
 use anyhow::Context as _;
@@ -40,7 +41,7 @@ pub fn run(args: &BackendArgs) -> anyhow::Result<ExitCode> {
     signals::block();
     let listener = TcpListener::bind(args.listen)
         .with_context(|| format!("cannot listen on {}; choose another address with --listen", args.listen))?;
-    let interval_us = u64::try_from(args.interval.as_micros()).context("--interval is too long")?;
+    let interval_us = u64::try_from(args.interval.as_micros()).map_err(|_| usage("--interval is too long"))?;
     let announcement = Announcement { interval_us, count: args.count, form: Form::fixed(args.payload) };
     let back_end = BackEnd::start(listener, announcement)?;
     let address = back_end.address();

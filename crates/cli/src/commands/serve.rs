@@ -2,8 +2,9 @@
 
 use super::access::AccessFile;
 use super::pages::{self, DemoArgs, GuestArgs, SiteArgs, TlsArgs};
+use crate::failure::usage;
 use crate::units;
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, anyhow};
 use clap::{Args, ValueEnum};
 use pushlab_console::Console;
 use pushlab_os::descriptors;
@@ -12,7 +13,6 @@ use pushlab_subjects::running::{NO_PAGES, OPEN};
 use pushlab_wire::channel::Channel;
 use pushlab_wire::codes::ExitCode;
 use pushlab_workload::roles::SERVER_OWN_DESCRIPTORS;
-use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -73,10 +73,10 @@ pub struct ServeArgs {
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=2))]
     writes_per_event: u8,
     /// Serve the transports alone: no console, no demos. The default with --access.
-    #[arg(long, env = NO_PAGES)]
+    #[arg(long, env = NO_PAGES, value_parser = units::switch)]
     no_pages: bool,
     /// With --access, serve the console and the demos too: to everybody, whatever the rules say.
-    #[arg(long, conflicts_with = "no_pages", requires = "access")]
+    #[arg(long, requires = "access")]
     pages: bool,
     /// The results database that the console shows to everybody who reaches the server; none by default.
     #[arg(long, value_name = "FILE", env = "PUSHLAB_STORE")]
@@ -90,7 +90,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE", env = "PUSHLAB_ACCESS")]
     access: Option<PathBuf>,
     /// Serve whoever reaches the address: without this or --access, the server listens only on loopback addresses.
-    #[arg(long, env = OPEN)]
+    #[arg(long, env = OPEN, value_parser = units::switch)]
     open: bool,
     #[command(flatten)]
     demos: DemoArgs,
@@ -188,6 +188,10 @@ limit_args! {
 }
 
 pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
+    // The variable may also say that there are to be pages, so that its presence alone is no conflict.
+    if args.pages && args.no_pages {
+        return Err(usage("--pages cannot be used with --no-pages"));
+    }
     args.tls.block_signals(args.access.is_some());
     let mut config = config(args)?;
     let is_loopback = config.listen.ip().is_loopback();
@@ -202,11 +206,11 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         }
     };
     if !is_loopback && !args.open && access.is_none() {
-        bail!(
+        return Err(usage(format!(
             "others can reach {}, and whoever reaches it can publish and subscribe: give --access FILE to say who may do what, or --open \
              if everybody may; otherwise listen on 127.0.0.1, behind a proxy that decides who may do so",
             config.listen
-        );
+        )));
     }
     config.trusted_proxies = args.site.proxies();
     if !args.no_pages && (args.pages || access.is_none()) {
@@ -241,7 +245,7 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
     }
     config.handover = args.handover.clone().map(|path| Handover { path, tell });
     if args.cores == 0 {
-        bail!("--cores is at least 1");
+        return Err(usage("--cores is at least 1"));
     }
     config.cores = args.cores;
     config.has_own_descriptor_tables = true;
@@ -276,7 +280,7 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
     }
     if let Some(interval) = args.tick {
         if interval.is_zero() {
-            bail!("--tick is more than nothing");
+            return Err(usage("--tick is more than nothing"));
         }
         config.tick = Some(Tick { interval, channel: channel(&args.tick_channel)? });
     }
@@ -284,18 +288,19 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
 }
 
 fn tell(happened: &Happened) {
-    // What was on the other side may have gone, and eprintln! would panic.
-    let _ = writeln!(io::stderr(), "{happened}");
+    eprintln!("{happened}");
 }
 
 fn feed(url: &str, channel_name: &str) -> anyhow::Result<Feed> {
-    let parsed =
-        Url::parse(url).with_context(|| format!("--feed {url}: not a valid address; write ws://HOST:PORT/PATH"))?;
+    let parsed = Url::parse(url)
+        .map_err(|error| usage(format!("--feed {url}: not a valid address; write ws://HOST:PORT/PATH: {error}")))?;
     if parsed.scheme() != "ws" {
-        bail!("--feed {url}: only ws:// is supported");
+        return Err(usage(format!("--feed {url}: only ws:// is supported")));
     }
     if !parsed[Position::BeforeUsername..Position::BeforeHost].is_empty() {
-        bail!("--feed {url}: a user name in the address is not supported: leave out what comes before the @");
+        return Err(usage(format!(
+            "--feed {url}: a user name in the address is not supported: leave out what comes before the @"
+        )));
     }
     let (host, target) =
         (&parsed[Position::BeforeHost..Position::AfterPort], &parsed[Position::BeforePath..Position::AfterQuery]);
@@ -305,7 +310,7 @@ fn feed(url: &str, channel_name: &str) -> anyhow::Result<Feed> {
 }
 
 fn channel(name: &str) -> anyhow::Result<Channel> {
-    Channel::parse(name).with_context(|| format!("{name:?}"))
+    Channel::parse(name).map_err(|error| usage(format!("{name:?}: {error}")))
 }
 
 /// Descriptors a process (or an event loop with a table of its own) may hold.

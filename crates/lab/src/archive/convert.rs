@@ -206,7 +206,9 @@ pub fn figures_of(run: store::Run) -> Result<RunValues, Error> {
         store::Outcome::Failed { reason, .. } => Some(in_words(reason)),
     };
     let bounds = run.figures.iter().filter_map(|(name, figure)| Some((name.clone(), figure.bound?))).collect();
-    let count = |name: &str| run.counts.get(name).copied().unwrap_or(0);
+    // A table has no counts, and as figures those that are metrics; what is in neither is not known.
+    let figure = |name: &str| run.figures.get(name).map(|figure| figure.value as u64);
+    let count = |name: &str| run.counts.get(name).copied();
     Ok(RunValues {
         cell: cell_from_store(&run.cell)?,
         repeat: run.repeat,
@@ -218,7 +220,11 @@ pub fn figures_of(run: store::Run) -> Result<RunValues, Error> {
         figures: run.figures.iter().map(|(name, figure)| (name.clone(), figure.value)).collect(),
         times: BTreeMap::new(),
         bounds,
-        wrong: [count("lost"), count("duplicated"), count("reordered")],
+        wrong: [
+            count("lost").or_else(|| figure("lost")),
+            count("duplicated").or_else(|| figure("doubled")),
+            count("reordered"),
+        ],
         timeline: None,
         published_seconds: BTreeMap::new(),
         clocks: Vec::new(),

@@ -331,14 +331,14 @@ export const exitCodes = {
   "results-unwritable": {
     number: 6,
     mayRetry: false,
-    meaning: "The results cannot be written: no space, no permission, or another process holds them.",
-    action: "Free the folder the message names, or choose another, and give the command again.",
+    meaning: "Results, a report or what a command prints cannot be written: no space, no permission, or another process holds them.",
+    action: "Free the place that the message names, or choose another, and give the command again; runs that the message says are stored need not be repeated.",
   },
   "machine-check-failed": {
     number: 7,
     mayRetry: false,
-    meaning: "This machine does not meet a requirement: descriptors, ports, memory, cores or a kernel setting.",
-    action: "Do what the failed line of `pushlab doctor` says, or ask for a smaller experiment.",
+    meaning: "This machine does not meet a requirement: descriptors, ports, memory, cores, a device, a kernel setting or a program.",
+    action: "Do what the message or the failed line of `pushlab doctor` says, or ask for a smaller experiment.",
   },
   "all-void": {
     number: 8,
