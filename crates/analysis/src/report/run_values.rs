@@ -66,8 +66,10 @@ impl RunValues {
             Outcome::Completed => None,
             Outcome::Failed { reason, .. } => Some(in_words(reason)),
         };
-        let wrong = record.result.as_ref();
-        let wrong = wrong.map_or([None; 3], |r| [r.lost_silently(), r.duplicated, r.reordered].map(Some));
+        let wrong = record.result.as_ref().map_or([None; 3], |r| {
+            let unsent = r.owed() - r.expected;
+            [r.lost_silently() + unsent, r.duplicated, r.reordered].map(Some)
+        });
         Self {
             cell: record.planned.cell.clone(),
             repeat: record.planned.repeat,

@@ -4,7 +4,7 @@ use super::access::AccessFile;
 use super::pages::{self, DemoArgs, GuestArgs, SiteArgs, TlsArgs};
 use crate::failure::usage;
 use crate::units;
-use anyhow::{Context as _, anyhow};
+use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use pushlab_console::Console;
 use pushlab_os::descriptors;
@@ -270,10 +270,10 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
     config.limits.max_connections = room;
     args.limits.apply(&mut config.limits);
     if config.limits.max_connections > room {
-        bail!(
+        return Err(usage(format!(
             "--max-connections {}: the limit of descriptors (ulimit -n) has room for {room}",
             config.limits.max_connections
-        );
+        )));
     }
     if let Some(url) = &args.feed {
         config.feed = Some(feed(url, &args.feed_channel)?);
@@ -305,8 +305,10 @@ fn feed(url: &str, channel_name: &str) -> anyhow::Result<Feed> {
     let (host, target) =
         (&parsed[Position::BeforeHost..Position::AfterPort], &parsed[Position::BeforePath..Position::AfterQuery]);
     let addresses = parsed.socket_addrs(|| None).with_context(|| format!("--feed {url}: cannot resolve {host}"))?;
-    let address = *addresses.first().ok_or_else(|| anyhow!("--feed {url}: {host} has no address"))?;
-    Ok(Feed { address, host: host.to_owned(), target: target.to_owned(), channel: channel(channel_name)? })
+    if addresses.is_empty() {
+        bail!("--feed {url}: {host} has no address");
+    }
+    Ok(Feed { addresses, host: host.to_owned(), target: target.to_owned(), channel: channel(channel_name)? })
 }
 
 fn channel(name: &str) -> anyhow::Result<Channel> {

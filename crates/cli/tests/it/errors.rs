@@ -22,7 +22,7 @@ fn a_wrong_experiment_says_what_and_where() {
     }
     let many = usize::try_from(pushlab_os::limits::descriptors().soft).unwrap().to_string();
     let (code, error) = place.fails(&["serve", "--max-connections", &many]);
-    assert!(code == 1 && error.contains("descriptors (ulimit -n)"), "{error}");
+    assert!(code == 2 && error.contains("descriptors (ulimit -n)"), "{error}");
 }
 
 #[test]
