@@ -5,7 +5,7 @@ import { ask, readText } from "./http.ts";
 import { endOf } from "./link.ts";
 import { followPage, type PageEvents } from "./page.ts";
 import { type Connection, type ConnectOptions, connect } from "./pushlab.ts";
-import { backoff, startTimer, TIMING, type Timing } from "./timing.ts";
+import { backoff, TIMING, type Timing, wait } from "./timing.ts";
 import { TRANSPORTS, type Transport } from "./transport.ts";
 
 /** What one tab says to the others. */
@@ -299,7 +299,7 @@ export class SharedConnection extends TypedEventTarget {
       const { retryAfter, returnAfter } = endOf(await this.#poll());
       if (this.#cursor === before) {
         const delay = backoff(this.#timing, attempt++, Math.random(), retryAfter, returnAfter);
-        await new Promise<void>((resolve) => startTimer(delay, resolve));
+        if (this.#part) await wait(delay, this.#part.signal);
       }
     }
     this.#target = undefined;
