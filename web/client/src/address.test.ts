@@ -12,3 +12,21 @@ test.each([
   // Tabs share by it.
   expect(base.href).not.toContain("#");
 });
+
+test.each([
+  ["https://ada:secret@push.example", undefined],
+  ["https://secret@push.example", undefined],
+  ["https://:secret@push.example", undefined],
+  ["ftp://ada:secret@push.example", undefined],
+  ["/push", "https://ada:secret@push.example"],
+])("%j, from the page %j, is refused, not quoted", (url, page) => {
+  let text = "nothing";
+  try {
+    readBase(url, page);
+  } catch (error) {
+    expect(error).toBeInstanceOf(TypeError);
+    text = `${(error as Error).stack}`;
+  }
+  expect(text).toContain("getToken");
+  expect(text).not.toContain("secret");
+});

@@ -52,6 +52,7 @@ export class Connection extends TypedEventTarget {
   #httpVersion: string | undefined;
   #latency: number | undefined;
   #link: Link | undefined;
+  /** A transport that is tried, or a search for refused channels, beside the link. */
   #probe: Link | undefined;
   #heardAt = 0;
   /** Pings since then. */
@@ -330,7 +331,10 @@ export class Connection extends TypedEventTarget {
     const { reason } = endOf(error);
     const turn = this.#turn;
     this.#become("connecting", reason);
-    const refused = await findRefused(this.#environment, this.#base, this.channels, error);
+    const controller = new AbortController();
+    this.#probe = { close: () => controller.abort() };
+    const { channels } = this;
+    const refused = await findRefused(this.#environment, this.#base, channels, error, controller);
     // A listener may close it.
     for (const [channel, why] of refused) if (turn === this.#turn) this.#refused(channel, why);
     if (turn === this.#turn) this.#retry(reason, refused.length > 0 ? 0 : delay);

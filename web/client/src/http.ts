@@ -55,7 +55,7 @@ export async function ask(
   const headers = { ...init.headers, ...(token && { authorization: `Bearer ${token}` }) };
   const response = await fetch(address, { ...init, headers, cache: "no-store" });
   const found = response.headers.get("content-type") ?? "";
-  if (response.status === 200 && found.startsWith(type)) return response;
+  if (response.status === 200 && found.toLowerCase().split(/\s*;/)[0] === type) return response;
   const { status } = response;
   const retryAfter = readRetryAfter(response.headers.get("retry-after"));
   let code = status === 429 || status === 503 ? "overloaded" : "refused";

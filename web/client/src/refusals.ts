@@ -15,16 +15,17 @@ export function isAboutChannels(
 
 /**
  * The channels that the server refuses, and why: a poll is refused for one of them, a stream where it is all of them,
- * and neither answer lists them. So each is asked for alone, once.
+ * and neither answer lists them. So each is asked for alone, once, until
+ * `controller` aborts.
  */
 export async function findRefused(
   environment: Environment,
   base: URL,
   channels: readonly string[],
   error: PushlabError,
+  controller: AbortController,
 ): Promise<(readonly [channel: string, why: PushlabError])[]> {
   if (channels.length === 1) return [[channels[0] as string, error]];
-  const controller = new AbortController();
   const stop = startDeadline(environment.timing.request, () => controller.abort());
   const { signal } = controller;
   const answers = channels.map(async (channel) => {

@@ -61,6 +61,19 @@ export function startTimer(delay: number, then: () => void): () => void {
   return () => clearTimeout(timer);
 }
 
+/** Waits so many milliseconds, or until the signal is aborted. */
+export function wait(delay: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      stop();
+      signal.removeEventListener("abort", done);
+      resolve();
+    };
+    const stop = startTimer(delay, done);
+    signal.addEventListener("abort", done);
+  });
+}
+
 /**
  * As `startTimer`, for what should have happened within `limit`. After the thread was blocked, it may have happened and
  * wait in the event loop, which may call timers first: so it gets a turn before.
