@@ -207,8 +207,31 @@ pub fn parse_request<'h, 'b>(
     Ok(Some((RequestHead { method, target, version, protocol: None, body, fields, list: None }, size)))
 }
 
-/// Reads a response's head and its size in bytes; `None` when it is not all there.
+/// Reads a response's head and its size in bytes, with the heads of interim answers before it; `None` when it is not all
+/// there.
 pub fn parse_response<'h, 'b>(
+    input: &'b [u8],
+    headers: &'h mut Headers<'b>,
+) -> Result<Option<(ResponseHead<'h, 'b>, usize)>, HttpError> {
+    let mut interim_bytes = 0;
+    while begins_interim(&input[interim_bytes..]) {
+        let Some((_, size)) = parse_one_response(&input[interim_bytes..], &mut Headers::default())? else {
+            return Ok(None);
+        };
+        interim_bytes += size;
+    }
+    let parsed = parse_one_response(&input[interim_bytes..], headers)?;
+    Ok(parsed.map(|(head, size)| (head, interim_bytes + size)))
+}
+
+/// Whether an answer begins that another one follows (RFC 9110, section 15.2): a client may get one though it did not ask
+/// for any. 101 is the last of its request.
+fn begins_interim(input: &[u8]) -> bool {
+    let ends = input.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+    input.get(ends + 9..ends + 12).is_some_and(|status| status[0] == b'1' && status != b"101")
+}
+
+fn parse_one_response<'h, 'b>(
     input: &'b [u8],
     headers: &'h mut Headers<'b>,
 ) -> Result<Option<(ResponseHead<'h, 'b>, usize)>, HttpError> {
@@ -494,6 +517,28 @@ mod tests {
             let expected: Vec<_> = form_urlencoded::parse(query.as_bytes()).collect();
             let target = format!("/p?{query}");
             prop_assert_eq!(split_target(&target).1.collect::<Vec<_>>(), expected);
+        }
+    }
+
+    proptest! {
+        /// A client may get interim answers though it did not ask for any (RFC 9110, section 15.2).
+        #[test]
+        fn interim_answers_are_no_answers(interim in prop::collection::vec(prop::sample::select(vec![
+            "HTTP/1.1 100 Continue\r\n\r\n",
+            "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n",
+            "\r\nHTTP/1.1 102 Processing\r\n\r\n",
+        ]), 0..4), is_upgrade: bool) {
+            let head = if is_upgrade { "101 Switching Protocols\r\n" } else { "200 OK\r\nContent-Length: 3\r\n" };
+            let all = format!("{}HTTP/1.1 {head}\r\n", interim.concat());
+            for size in 0..all.len() {
+                let mut headers = Headers::default();
+                prop_assert!(parse_response(&all.as_bytes()[..size], &mut headers).unwrap().is_none(), "{}", size);
+            }
+            let mut headers = Headers::default();
+            let with_body = format!("{all}abc");
+            let (answer, size) = parse_response(with_body.as_bytes(), &mut headers).unwrap().unwrap();
+            let meant = if is_upgrade { (101, BodyKind::Length(0)) } else { (200, BodyKind::Length(3)) };
+            prop_assert_eq!(((answer.status, answer.body), size), (meant, all.len()));
         }
     }
 
