@@ -3,7 +3,7 @@
 use super::access::AccessFile;
 use super::pages::{self, DemoArgs, GuestArgs, SiteArgs, TlsArgs};
 use crate::units;
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use pushlab_console::Console;
 use pushlab_os::descriptors;
@@ -293,8 +293,10 @@ fn feed(url: &str, channel_name: &str) -> anyhow::Result<Feed> {
     let (host, target) =
         (&parsed[Position::BeforeHost..Position::AfterPort], &parsed[Position::BeforePath..Position::AfterQuery]);
     let addresses = parsed.socket_addrs(|| None).with_context(|| format!("--feed {url}: cannot resolve {host}"))?;
-    let address = *addresses.first().ok_or_else(|| anyhow!("--feed {url}: {host} has no address"))?;
-    Ok(Feed { address, host: host.to_owned(), target: target.to_owned(), channel: channel(channel_name)? })
+    if addresses.is_empty() {
+        bail!("--feed {url}: {host} has no address");
+    }
+    Ok(Feed { addresses, host: host.to_owned(), target: target.to_owned(), channel: channel(channel_name)? })
 }
 
 fn channel(name: &str) -> anyhow::Result<Channel> {
