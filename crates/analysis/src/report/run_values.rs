@@ -66,7 +66,10 @@ impl RunValues {
             Outcome::Completed => None,
             Outcome::Failed { reason, .. } => Some(in_words(reason)),
         };
-        let wrong = record.result.as_ref().map_or([0; 3], |r| [r.lost_silently(), r.duplicated, r.reordered]);
+        let wrong = record.result.as_ref().map_or([0; 3], |r| {
+            let unsent = r.owed() - r.expected;
+            [r.lost_silently() + unsent, r.duplicated, r.reordered]
+        });
         Self {
             cell: record.planned.cell.clone(),
             repeat: record.planned.repeat,
