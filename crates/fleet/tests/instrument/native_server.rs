@@ -60,6 +60,9 @@ struct Log {
     refuses: Option<Refuse>,
 }
 
+/// What a publication in a frame is answered that is refused.
+const REFUSED: &str = "[\"error\",\"forbidden\",\"not for you\"]";
+
 /// What a server may refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refuse {
@@ -485,9 +488,7 @@ impl Connection {
                 };
                 if let Some(text) = text {
                     match ClientFrame::parse(text).unwrap() {
-                        ClientFrame::Publish { .. } if self.log.refuses.is_some() => {
-                            answers.push("[\"error\",\"forbidden\",\"not for you\"]".to_owned());
-                        }
+                        ClientFrame::Publish { .. } if self.log.refuses.is_some() => answers.push(REFUSED.to_owned()),
                         ClientFrame::Publish { channel, data } => drop(self.log.publish(&channel, data)),
                         ClientFrame::Echo(data) => answers.push(format!("[\"echo\",{data}]")),
                         ClientFrame::Poll(_) if self.log.is_silent.load(SeqCst) => {}

@@ -44,8 +44,6 @@ fn a_subscription_that_is_refused_for_good_is_not_tried_again() {
             let (error, connect_ms) = why_not_connected(&plan(server.address, transport, 5, CHAT));
             assert!(error.contains(&format!("answered {status} not for you (")), "{transport}: {error}");
             assert!(connect_ms < NO_TIME.connect_ms, "{transport}: it was tried for {connect_ms} ms");
-            let asked = server.asked().len();
-            assert!(asked <= 5, "{transport}: {asked} attempts of 5 clients");
         }
     }
     let server = NativeServer::refusing(Refuse::Everything(503));
