@@ -175,7 +175,8 @@ fn certainty(experiments: &[ExperimentReport], tally: Tally) -> String {
 /// What was lost, duplicated or reordered, as far as that is known: figures that were imported tell little of single
 /// deliveries.
 fn what_went_wrong(experiments: &[ExperimentReport]) -> String {
-    const KINDS: [(&str, fn(&Point) -> Option<u64>); 3] =
+    type Count = fn(&Point) -> Option<u64>;
+    const KINDS: [(&str, Count); 3] =
         [("lost", |p| p.lost), ("duplicated", |p| p.duplicated), ("reordered", |p| p.reordered)];
     let points: Vec<&Point> = experiments.iter().flat_map(points_of).filter(|p| p.runs > 0).collect();
     let sums = KINDS.map(|(_, of)| points.iter().filter_map(|p| of(p)).sum::<u64>());
@@ -230,7 +231,7 @@ mod tests {
     use super::*;
     use crate::presets;
     use crate::report::{Asked, build};
-    use pushlab_report::{Estimate, Lacking, Timeline, Unplaced};
+    use pushlab_report::{Estimate, Lacking, Unplaced};
 
     #[test]
     fn of_several_experiments_it_is_told_in_which_something_was_lost() {
@@ -242,7 +243,7 @@ mod tests {
         let found = certainty(&[clean.clone(), lossy.clone()], tally());
         let unknown = "; whether any were duplicated or reordered is not known;";
         assert!(found.contains(&format!("; of the deliveries at least 7 lost (in lossy){unknown}")), "{found}");
-        let found = certainty(&[clean.clone()], tally());
+        let found = certainty(std::slice::from_ref(&clean), tally());
         assert!(found.contains("count; whether any were lost, duplicated or reordered is not known;"), "{found}");
         let mut experiments = [clean, lossy];
         for point in experiments.iter_mut().flat_map(|e| &mut e.series).flat_map(|s| &mut s.points) {

@@ -332,7 +332,7 @@ mod tests {
             ("ws://[::1]", "[::1]:80", "[::1]", "/"),
         ] {
             let feed = feed(url, "feed").unwrap();
-            assert_eq!((feed.address.to_string().as_str(), &*feed.host, &*feed.target), (address, host, target));
+            assert_eq!((feed.addresses[0].to_string().as_str(), &*feed.host, &*feed.target), (address, host, target));
         }
         for (url, why) in [
             ("wss://127.0.0.1/", "only ws://"),

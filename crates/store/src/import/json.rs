@@ -74,7 +74,7 @@ pub fn json(store: &mut Store, mut input: impl Read) -> Result<Vec<i64>, ImportE
             database.annotate(id, entry.note.as_deref().unwrap_or_default())?;
             for raw in entry.runs {
                 let run: Run = serde_json::from_str(raw.get()).map_err(|error| {
-                    let line = line_of(&text, raw.get()) + error.line() as u64 - 1;
+                    let line = line_of(text, raw.get()) + error.line() as u64 - 1;
                     ImportError::Line { line, what: error.to_string() }
                 })?;
                 database.insert_run(id, &run)?;
