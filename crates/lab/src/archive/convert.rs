@@ -714,7 +714,7 @@ mod tests {
         assert_eq!(run.phases.iter().map(|phase| phase.end_ns).collect::<Vec<_>>(), [101, 102, 103, 104, 105, 107]);
         assert_eq!(run.counting(), store::Counts::Void);
         let rest = run.document["result"].as_object().unwrap();
-        let nested = ["busiest", "bytes_load", "bytes_whole", "clocks", "errors"];
+        let nested = ["busiest", "bytes_load", "bytes_whole", "clocks", "errors", "refused"];
         assert_eq!(rest.keys().collect::<Vec<_>>(), nested, "all else has a table of its own");
     }
 }
