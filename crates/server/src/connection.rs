@@ -78,7 +78,7 @@ pub enum Stage {
 pub enum Known {
     /// Nothing that could be used.
     Nothing,
-    /// Its beginning, or something that is not whole yet. What comes is read when others had their turn: there may be
+    /// Its beginning, something that is not whole yet, or more than one read takes. What comes is read when others had their turn: there may be
     /// thousands of an attacker's.
     Beginning,
     /// More than its beginning, and all of it whole: what comes is read at once.

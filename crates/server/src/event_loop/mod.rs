@@ -54,9 +54,10 @@ pub const WAKER: Token = Token(usize::MAX - 2);
 
 /// Events taken at once.
 const MAX_EVENTS: usize = 4096;
-/// Connections with which a turn goes on that wait until others had theirs. At 10 to 30 µs for one that is new and has
-/// sent much, some 2 ms at most.
-const MAX_UNFINISHED: usize = 64;
+/// Work done in one turn for connections that wait until others had theirs: as [`MAX_WORK`], and so much more for each, which
+/// may have sent much. Some 2 ms at most.
+const MAX_UNFINISHED_WORK: u32 = 1024;
+const UNFINISHED_WORK: u32 = 16;
 /// Bytes read from one connection in one turn.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 /// Work done for one connection in one turn: a request or a frame counts one, a page of counters [`PAGE_WORK`], a large

@@ -1,6 +1,6 @@
 //! From a socket to the exchange whose bytes come on it.
 
-use super::{EventLoop, MAX_UNFINISHED, MAX_WORK, READ_BUFFER_BYTES};
+use super::{EventLoop, MAX_UNFINISHED_WORK, MAX_WORK, READ_BUFFER_BYTES, UNFINISHED_WORK};
 use crate::connection::{Known, Stage};
 use crate::inbox::Carried;
 use crate::stage as server;
@@ -97,11 +97,13 @@ impl EventLoop {
                 let is_first = connection.known == Known::Nothing;
                 self.take_in(id, &mut buffer[..n]);
                 let connection = &mut self.connections[id];
-                if !is_first {
-                    connection.known = if connection.has_partial() { Known::Beginning } else { Known::Whole };
-                }
                 // A short read that left nothing has emptied the socket.
-                if !connection.is_gone() && (n == buffer.len() || has_more) {
+                let has_more = n == buffer.len() || has_more;
+                if !is_first {
+                    let is_whole = !has_more && !connection.has_partial();
+                    connection.known = if is_whole { Known::Whole } else { Known::Beginning };
+                }
+                if !connection.is_gone() && has_more {
                     self.go_on_later(id);
                 }
             }
@@ -206,13 +208,20 @@ impl EventLoop {
 
     /// A server that stops goes on with all of them, and answers what has come.
     pub(super) fn go_on_with_unfinished(&mut self, stage: server::Stage) {
-        let most = if stage == server::Stage::Stopping { usize::MAX } else { MAX_UNFINISHED };
-        for _ in 0..self.unfinished.len().min(most) {
+        let most = if stage == server::Stage::Stopping { u32::MAX } else { MAX_UNFINISHED_WORK };
+        let mut done = 0;
+        for _ in 0..self.unfinished.len() {
+            if done >= most {
+                return;
+            }
             let Some(id) = self.unfinished.pop_front() else { return };
+            done += UNFINISHED_WORK;
             // It may have ended in an earlier turn.
             if let Some(connection) = self.connections.get_mut(id) {
                 connection.is_unfinished = false;
+                self.work_left = MAX_WORK;
                 self.go_on(id);
+                done += MAX_WORK - self.work_left;
                 self.keep_to_limit();
             }
         }
