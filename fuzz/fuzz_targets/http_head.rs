@@ -9,6 +9,8 @@ use pushlab_wire::http::{Headers, HttpError, decode_path, parse_request, parse_r
 const WORDS: &[&str] = &[
     "GET /p?a=%41+ HTTP/1.1\r\n",
     "POST / HTTP/1.0\r\n",
+    "GET http://h/p HTTP/1.1\r\n",
+    "Host: ",
     "HTTP/1.1 200 OK\r\n",
     "HTTP/1.0 304\r\n",
     "Content-Length: ",

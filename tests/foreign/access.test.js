@@ -12,6 +12,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
 import { EventSource } from "eventsource";
+import { example, put } from "./documents.js";
 import { BINARY, Server, makeIdentity, until } from "./harness.js";
 import { Socket, WebSocket } from "./socket.js";
 
@@ -152,6 +153,52 @@ test("a key set behind an address changes its keys", async (t) => {
   assert.equal(await poll(server, old), 401, "the old key is gone");
   for (let n = 0; n < 50; n += 1) await poll(server, token("RS256", second.privateKey, {}, `unknown-${n}`));
   assert.ok(asked <= 5, `whoever names unknown keys does not have the issuer asked each time: ${asked}`);
+});
+
+test("the example of docs/access.md allows what it says", async (t) => {
+  const path = folder(t);
+  const pair = KINDS.ES256();
+  const url = await startIssuer(t, (response) => response.end(JSON.stringify({ keys: [entry(pair, "k")] })));
+  const key = randomBytes(32).toString("hex");
+  writeFileSync(join(path, "back-end.key"), key, { mode: 0o600 });
+  const file = join(path, "access.toml");
+  writeFileSync(file, put(example("access.md"), [["https://id.example.org/.well-known/jwks.json", url]]));
+  const server = await Server.start(t, ["--access", file]);
+  const made = (claims) => token("ES256", pair.privateKey, { iss: "https://id.example.org", aud: "push", ...claims }, "k");
+  const [ada, editor] = [made(), made({ sub: "eve", role: "editor" })];
+  const ask = async (bearer, method, target) => {
+    const headers = bearer === undefined ? {} : { authorization: `Bearer ${bearer}` };
+    const body = method === "POST" ? "1" : undefined;
+    return await server.request(method, target, { headers: { ...headers, "content-type": "application/json" }, body });
+  };
+  const hasKeys = async () => (await ask(ada, "GET", "/poll?channel=news:a")).status === 200;
+  await until(hasKeys, () => `the keys have come; ${server.log}`);
+  for (const [bearer, method, target, expected] of [
+    [undefined, "GET", "/poll?channel=news:a", 200],
+    [undefined, "POST", "/publish?channel=news:a", 403],
+    [ada, "POST", "/publish?channel=news:a", 403],
+    [editor, "POST", "/publish?channel=news:a", 200],
+    [ada, "POST", "/publish?channel=user:ada:inbox", 200],
+    [ada, "GET", "/api/history?channel=user:ada", 200],
+    [ada, "GET", "/poll?channel=user:eve", 403],
+    [made({ aud: "other" }), "GET", "/poll?channel=news:a", 401],
+    [undefined, "GET", "/poll?channel=room:7", 403],
+    [undefined, "GET", "/stats", 401],
+    [key, "GET", "/stats", 200],
+    [key, "POST", "/publish?channel=any", 200],
+  ]) {
+    assert.equal((await ask(bearer, method, target)).status, expected, `${method} ${target} with ${bearer}`);
+  }
+  const headers = { authorization: `Bearer ${ada}` };
+  const open = () => Socket.open(t, server, "channel=room:7", { headers });
+  const sockets = await Promise.all(Array.from({ length: 20 }, open));
+  assert.equal((await ask(ada, "GET", "/sse?channel=room:7")).status, 429, "a connection more");
+  await until(async () => {
+    const { count, identities } = JSON.parse((await ask(ada, "GET", "/api/presence?channel=room:7")).text);
+    return count === 1 && identities[0] === "ada";
+  }, "ada is there, once");
+  for (let n = 0; n < 1000; n += 1) sockets[0].send("pub", "room:7", n);
+  await sockets[0].frame("error", "limit-reached");
 });
 
 test("keys that come after the access file names another issuer are discarded", async (t) => {

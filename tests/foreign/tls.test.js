@@ -137,7 +137,7 @@ for (const command of ["serve", "console"]) {
   });
 }
 
-test("without TLS SIGHUP ends the server", async (t) => {
+test("SIGHUP ends a server that has no file to read again", async (t) => {
   const server = await Server.start(t);
   server.signal("SIGHUP");
   await until(() => server.exit, "the server has ended");

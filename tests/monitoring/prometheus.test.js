@@ -1,17 +1,17 @@
 // Debian's Prometheus scrapes a server and a running campaign with the shipped configuration, and answers every
-// question that the shipped dashboard asks.
+// question that the shipped dashboard asks. The server has an access file, so Prometheus has its back end's key.
 
 import assert from "node:assert/strict";
-import { spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
+import { spawnSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { before, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { Server, until } from "../foreign/harness.js";
+import { example, put } from "../foreign/documents.js";
+import { Server } from "../foreign/harness.js";
+import { start, startOnFreePort } from "../foreign/programs.js";
 import { Socket } from "../foreign/socket.js";
 
 const SHIPPED = fileURLToPath(new URL("../../monitoring/", import.meta.url));
@@ -29,74 +29,34 @@ scenario = { kind = "chat", interval_ms = 200, payload_bytes = 71 }
 phases = { connect_ms = 10000, idle_ms = 100, warm_up_ms = 100, load_ms = 120000, drain_ms = 1000, after_ms = 0 }
 `;
 
-/** A process that is ended after the test `t`, by its own id. */
-function start(t, command, options, cwd, end = "SIGTERM") {
-  // A store of its own: the user's may be of another build.
-  const env = { ...process.env, PUSHLAB_STORE: join(cwd, "results.db") };
-  const child = spawn(command, options, { cwd, env, stdio: ["ignore", "ignore", "pipe"] });
-  const started = { child, lines: [] };
-  const isOver = () =>
-    child.pid === undefined || child.exitCode !== null || child.signalCode !== null;
-  child.on("error", (error) => started.lines.push(`${command}: ${error.message}`));
-  createInterface({ input: child.stderr }).on("line", (line) => started.lines.push(line));
-  t.after(async () => {
-    if (isOver()) return;
-    child.kill(end);
-    await until(isOver, `${command} ends`).finally(() => child.kill("SIGKILL"));
-  });
-  /** Waits for something that needs the process. */
-  started.until = (condition, what) =>
-    until(
-      async () => {
-        assert.ok(!isOver(), `${command} has ended: ${started.lines.slice(-5).join(" / ")}`);
-        return await condition();
-      },
-      () => `${what}; ${command} said ${started.lines.slice(-5).join(" / ")}`,
-      30_000,
-    );
-  return started;
-}
+const ACCESS = `
+[back_end]
+key_file = "back-end.key"
 
-/** A port that was free a moment ago. */
-async function freePort() {
-  const listener = net.createServer().listen(0, "127.0.0.1");
-  await once(listener, "listening");
-  const { port } = listener.address();
-  listener.close();
-  await once(listener, "close");
-  return port;
-}
-
-/** How often another port is tried when somebody else was faster. */
-const MAX_TRIES = 5;
+[[rule]]
+who = "everybody"
+channels = ["load"]
+may = ["subscribe", "publish"]
+`;
+const KEY = randomBytes(32).toString("hex");
+/** What the server's back end sends with a request. */
+const AS_BACK_END = { headers: { authorization: `Bearer ${KEY}` } };
 
 /** Starts Prometheus on the configuration in a folder; it is ready. */
 async function startPrometheus(t, folder) {
-  for (let tries = 1; ; tries += 1) {
-    const address = `127.0.0.1:${await freePort()}`;
-    const options = [
-      "--config.file=prometheus.yml",
-      `--storage.tsdb.path=${join(folder, "data")}`,
-      `--web.listen-address=${address}`,
-      "--log.level=warn",
-    ];
-    const started = start(t, "prometheus", options, folder);
-    const { child, lines } = started;
-    const isReady = () =>
-      fetch(`http://${address}/-/ready`).then(
-        (answer) => answer.ok,
-        () => false,
-      );
-    try {
-      await started.until(isReady, "Prometheus is ready");
-      return { started, address };
-    } catch (error) {
-      const hasEnded = child.pid !== undefined && child.exitCode !== null;
-      if (!hasEnded || tries === MAX_TRIES) throw error;
-      await until(() => child.stderr.readableEnded, "Prometheus has said why it ended");
-      if (!lines.some((line) => line.includes("address already in use"))) throw error;
-    }
-  }
+  const options = (port) => [
+    "--config.file=prometheus.yml",
+    `--storage.tsdb.path=${join(folder, "data")}`,
+    `--web.listen-address=127.0.0.1:${port}`,
+    "--log.level=warn",
+  ];
+  const isReady = (port) =>
+    fetch(`http://127.0.0.1:${port}/-/ready`).then(
+      (answer) => answer.ok,
+      () => false,
+    );
+  const { started, port } = await startOnFreePort(t, "prometheus", options, folder, isReady);
+  return { started, address: `127.0.0.1:${port}` };
 }
 
 function promtool(options, input) {
@@ -136,7 +96,9 @@ let api;
 
 before(async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "pushlab-monitoring-"));
-  server = await Server.start(t);
+  writeFileSync(join(folder, "access.toml"), ACCESS);
+  writeFileSync(join(folder, "back-end.key"), KEY, { mode: 0o600 });
+  server = await Server.start(t, ["--access", join(folder, "access.toml")]);
   const subscriber = await Socket.open(t, server, "channel=load");
   await subscriber.frame("cursor");
   publisher = setInterval(() => {
@@ -155,14 +117,12 @@ before(async (t) => {
   await lab.until(announced, "the campaign says where its metrics are");
   lab_address = new URL(announced().slice("metrics at ".length)).host;
 
-  let config = readFileSync(CONFIG, "utf8");
-  for (const [shipped, here] of [
-    ["127.0.0.1:8000", `127.0.0.1:${server.port}`],
-    ["127.0.0.1:9464", lab_address],
-  ]) {
-    assert.equal(config.split(`["${shipped}"]`).length, 2, `${shipped} is a target`);
-    config = config.replace(`["${shipped}"]`, `["${here}"]`);
-  }
+  const job = "  - job_name: pushlab-server\n";
+  const config = put(readFileSync(CONFIG, "utf8"), [
+    ['["127.0.0.1:8000"]', `["127.0.0.1:${server.port}"]`],
+    ['["127.0.0.1:9464"]', `["${lab_address}"]`],
+    [job, `${job}    ${example("monitoring.md")}`],
+  ]);
   writeFileSync(join(folder, "prometheus.yml"), config);
   let address;
   try {
@@ -212,7 +172,7 @@ test("the dashboard is whole", () => {
 
 test("promtool finds nothing to complain of in either page", async () => {
   for (const address of [`127.0.0.1:${server.port}`, lab_address]) {
-    const page = await (await fetch(`http://${address}/metrics`)).text();
+    const page = await (await fetch(`http://${address}/metrics`, AS_BACK_END)).text();
     assert.match(page, /^pushlab_build_info\{version="[^"]+"\} 1$/m);
     assert.equal(promtool(["check", "metrics"], page), "", address);
   }
@@ -248,7 +208,7 @@ test("the dashboard's variables find the jobs", async () => {
 test("Prometheus counts what the server counts", async () => {
   clearInterval(publisher);
   await published;
-  const stats = JSON.parse((await server.request("GET", "/stats")).text);
+  const stats = JSON.parse((await server.request("GET", "/stats", AS_BACK_END)).text);
   assert.ok(stats.received > 0 && stats.sent >= stats.received, JSON.stringify(stats));
   for (const [metric, expected] of [
     ["pushlab_publications_received_total", stats.received],

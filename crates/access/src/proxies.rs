@@ -1,6 +1,7 @@
 //! Who a client behind known proxies is, by what they say in `X-Forwarded-For`, which anybody else may forge.
 
 use core::net::IpAddr;
+use pushlab_wire::fields::trimmed_bytes;
 use std::fmt;
 use std::str::FromStr;
 
@@ -78,7 +79,7 @@ impl TrustedProxies {
 
 /// An address, with or without a port.
 fn address_of(bytes: &[u8]) -> Option<IpAddr> {
-    let text = std::str::from_utf8(bytes).ok()?.trim();
+    let text = std::str::from_utf8(trimmed_bytes(bytes)).ok()?;
     let in_brackets = text.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(address, _)| address);
     let without_port = text.rsplit_once(':').map(|(address, _)| address).filter(|address| !address.contains(':'));
     [Some(text), in_brackets, without_port].into_iter().flatten().find_map(|text| text.parse().ok())
@@ -116,6 +117,9 @@ mod tests {
             ("127.0.0.1", &["198.51.100.7, unknown"], "127.0.0.1"),
             ("127.0.0.1", &["198.51.100.7", "\u{ff}"], "127.0.0.1"),
             ("127.0.0.1", &["198.51.100.7, "], "127.0.0.1"),
+            // A space of Unicode is no white space.
+            ("127.0.0.1", &["198.51.100.7,\u{c2}\u{a0}192.0.2.9"], "127.0.0.1"),
+            ("127.0.0.1", &["192.0.2.9,\t198.51.100.7\t "], "198.51.100.7"),
             ("127.0.0.1", &["198.51.100.7, 10.1.2.3, _hidden, 10.1.2.4"], "10.1.2.4"),
         ] {
             assert_eq!(client(&proxies, peer, forwarded), expected, "{peer} {forwarded:?}");

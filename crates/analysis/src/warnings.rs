@@ -1,7 +1,7 @@
 //! What makes a run less certain than it looks.
 
 use pushlab_experiment::traffic;
-use pushlab_probe::{MachineLoad, Sample};
+use pushlab_probe::{MachineLoad, Sample, Throttling};
 use pushlab_record::measure;
 use pushlab_record::{CounterSample, RunRecord};
 use pushlab_stats::{
@@ -18,6 +18,8 @@ const MISSED_TICKS_MAX: f64 = 0.2;
 const OTHERS_MAX: f64 = 0.15;
 /// CPU that the hypervisor may take, as a share of one core.
 const STEAL_MAX: f64 = 0.05;
+/// Share of the periods of a CPU quota in which it may be used up: what one in a hundred latencies does not notice.
+const THROTTLED_MAX: f64 = 0.01;
 /// Memory that grows by more than this share of itself over a load phase is no steady state.
 const MEMORY_GROWTH_MAX: f64 = 0.1;
 /// Lateness of the link's slowest hundredth of packets that is allowed in any network, ms.
@@ -42,6 +44,10 @@ pub const WARM_UP_SEEN_MS: u64 = (POINTS_MIN as u64 + 1) * 1_000;
 const SUBJECT_FULL_PERCENT: f64 = 97.0;
 /// The generator's own part of a time that it measures, ms, that is never too much: what it takes to wake any client.
 const OWN_MAX_MS: f64 = 1.0;
+/// How often a loop turns at least, ms, though nothing happens.
+const TURN_EVERY_MS: f64 = 200.0;
+/// Share of a load's publications that may be left unsent.
+const UNSENT_MAX: f64 = 0.5;
 /// Pings that a median needs.
 const PINGS_MIN: u64 = 20;
 
@@ -99,10 +105,10 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Warning> {
         let detail = format!("{} connections of clients ended while the load lasted", result.connections_cut);
         warnings.push(Warning::new(WarningCode::ConnectionCut, detail));
     }
-    let unsent = result.unsent + result.upstream_unsent;
-    if unsent > 0 {
-        let detail = format!("{unsent} publications could not be sent: the subject stopped reading");
-        warnings.push(Warning::new(WarningCode::Loss, detail));
+    warnings.extend(unsent(record, result));
+    if result.misdirected > 0 {
+        let detail = format!("{} messages of other clients came to clients that send echoes", result.misdirected);
+        warnings.push(Warning::new(WarningCode::Misdirected, detail));
     }
     let has_prober = record.plan.as_ref().is_some_and(|p| p.prober.is_some());
     let pings = result.pings();
@@ -113,7 +119,7 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Warning> {
         ));
     }
     // What a full generator received late the subject may have sent in time.
-    warnings.extend(overloaded(record).filter(|_| !is_saturated));
+    warnings.extend(overloaded(record).filter(|_| !is_saturated && result.refused.is_empty()));
     warnings.extend(uncompressed(record));
     warnings.extend(unsure_clock(record));
     warnings.extend(late_link(record));
@@ -148,17 +154,41 @@ fn of_generator(
     };
     let from_s = (from_ns - start) as f64 / 1e9;
     let all = Some(BusySecond { whose: whose.to_owned(), percent: percent * sides, from_s });
+    let load_ms = (end - start) as f64 / 1e6;
+    let has_loops = record.plan.as_ref().is_some_and(|plan| !plan.clients_in.is_browser() && load_ms > TURN_EVERY_MS);
     let load = GeneratorLoad {
         thread,
         all,
         cores: evidence.load_cores_count,
-        turn_p99_ms: result.turn_duration.quantile_ms(0.99).unwrap_or(0.0),
+        // A loop that began no turn was held up all the time; a browser's have none.
+        turn_p99_ms: result.turn_duration.quantile_ms(0.99).unwrap_or(if has_loops { load_ms } else { 0.0 }),
         lateness_p99_ms: result.lateness.quantile_ms(0.99).unwrap_or(0.0),
-        left_after: result.published_after as f64 / result.scheduled.max(1) as f64,
+        left_after: (result.published_after + result.unsent) as f64 / result.scheduled.max(1) as f64,
     };
     let subject_cores = evidence.subject_cores.len();
     let warnings = generator_warnings(&load, evidence.limits).into_iter();
     warnings.filter_map(|warning| of_closed_loop(warning, record, (start, end), subject_cores)).collect()
+}
+
+/// What was due and never sent: as good as lost, unless it is so much that the load was another one. Of nothing, nothing
+/// can be lost.
+fn unsent(record: &RunRecord, result: &LoadResult) -> Option<Warning> {
+    let is_idle = record.plan.as_ref().is_some_and(|plan| plan.scenario == Scenario::Idle);
+    let all = result.unsent + result.upstream_unsent;
+    match result.scheduled {
+        0 if is_idle => None,
+        0 => Some(Warning::new(WarningCode::Unsent, "no publication of the load phase was due or sent")),
+        scheduled if result.unsent as f64 > UNSENT_MAX * scheduled as f64 => {
+            let percent = 100.0 * result.unsent as f64 / scheduled as f64;
+            let detail = format!("{} of {scheduled} publications ({percent:.0} %) were never sent", result.unsent);
+            Some(Warning::new(WarningCode::Unsent, detail))
+        }
+        _ if all == 0 => None,
+        _ => {
+            let detail = format!("{all} publications could not be sent: the subject stopped reading");
+            Some(Warning::new(WarningCode::Loss, detail))
+        }
+    }
 }
 
 /// What of latency and response time was the generator's own, where it was much; and that little is known of it.
@@ -363,6 +393,7 @@ fn other_processes(record: &RunRecord, evidence: &Evidence<'_>, load_s: f64) -> 
     let mut warnings = Vec::new();
     for (whose, machine, ours_s) in machines {
         let Some(machine) = machine else { continue };
+        warnings.extend(throttled(machine.throttling, whose));
         let steal = machine.steal_s / load_s;
         if steal > STEAL_MAX {
             let detail = format!("the hypervisor took {:.0} % of a core{whose}", steal * 100.0);
@@ -377,12 +408,27 @@ fn other_processes(record: &RunRecord, evidence: &Evidence<'_>, load_s: f64) -> 
     warnings
 }
 
+/// What a CPU quota did: too little for latencies to tell, and it is another that takes CPU time.
+fn throttled(throttling: Throttling, whose: &str) -> Option<Warning> {
+    let Throttling { periods, throttled, waited_us } = throttling;
+    let code = match throttled as f64 / periods.max(1) as f64 {
+        _ if throttled == 0 => return None,
+        share if share > THROTTLED_MAX => WarningCode::CpuQuota,
+        _ => WarningCode::NoisyNeighbour,
+    };
+    let waited_s = waited_us as f64 / 1e6;
+    let detail =
+        format!("a CPU quota{whose} was used up in {throttled} of {periods} periods, for {waited_s:.2} s in all");
+    Some(Warning::new(code, detail))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::presets;
     use crate::report::RunValues;
     use pushlab_experiment::cell::Cell;
+    use pushlab_stats::Histogram;
     use pushlab_wire::transport::Transport;
     use pushlab_workload::busy::{BusiestSecond, LoadThread};
     use pushlab_workload::payload::Content;
@@ -461,6 +507,74 @@ mod tests {
         );
     }
 
+    /// What is said of a load of which so many publications were never sent.
+    fn of_unsent(scenario: Scenario, scheduled: u64, unsent: u64) -> Option<(WarningCode, String)> {
+        let mut record = presets::blank(presets::load("tangen-chat", None).unwrap().cells().remove(0));
+        record.plan = Some(Plan { scenario, ..plan() });
+        let result = LoadResult { scheduled, unsent, ..LoadResult::default() };
+        super::unsent(&record, &result).map(|warning| (warning.code, warning.detail))
+    }
+
+    #[test]
+    fn of_a_load_that_was_not_sent_nothing_is_known() {
+        let chat = |scheduled, unsent| of_unsent(plan().scenario, scheduled, unsent);
+        let detail = "200000 of 200000 publications (100 %) were never sent".to_owned();
+        assert_eq!(chat(200_000, 200_000), Some((WarningCode::Unsent, detail)));
+        assert_eq!(chat(0, 0).unwrap().0, WarningCode::Unsent, "nothing was due");
+        assert!(WarningCode::Unsent.withholds(pushlab_stats::Figures::All));
+        let few = chat(100, 50).unwrap();
+        assert_eq!(
+            few,
+            (WarningCode::Loss, "50 publications could not be sent: the subject stopped reading".to_owned())
+        );
+        assert_eq!((chat(100, 0), of_unsent(Scenario::Idle, 0, 0)), (None, None));
+    }
+
+    #[test]
+    fn what_was_never_sent_is_not_said_to_have_come() {
+        let mut record = presets::blank(presets::load("tangen-chat", None).unwrap().cells().remove(0));
+        let result = LoadResult { scheduled: 100, published: 60, unsent: 40, expected: 600, ..LoadResult::default() };
+        record.result = Some(LoadResult { delivered: 600, ..result });
+        assert_eq!(RunValues::of(&record).wrong, [400, 0, 0].map(Some));
+    }
+
+    #[test]
+    fn who_refuses_is_not_called_overloaded_and_who_broadcasts_is_no_echo() {
+        let codes = |change: &dyn Fn(&mut LoadResult)| {
+            let mut record = presets::blank(presets::load("tangen-chat", None).unwrap().cells().remove(0));
+            let mut result = LoadResult {
+                phases: [(Phase::Load, 0), (Phase::Drain, 5_000_000_000)]
+                    .map(|(phase, t_ns)| PhaseMark { phase, t_ns })
+                    .into(),
+                end_ns: 6_000_000_000,
+                scheduled: 100,
+                expected: 10_000,
+                lost: 10_000,
+                ..LoadResult::default()
+            };
+            result.turn_duration.record(1_000);
+            change(&mut result);
+            (record.plan, record.result) = (Some(plan()), Some(result));
+            let limits = &GeneratorLimits::default();
+            let (subject_cores, load_cores): (&[usize], &[usize]) = (&[0], &[1]);
+            let evidence = Evidence {
+                subject_cores,
+                load_cores,
+                load_cores_count: 1,
+                limits,
+                ticks_missed: 0,
+                machine: None,
+                elsewhere: None,
+            };
+            of(&record, &evidence).iter().map(|warning| warning.code).collect::<Vec<_>>()
+        };
+        assert!(codes(&|_| ()).contains(&WarningCode::Overloaded));
+        let refused = pushlab_workload::errors::ErrorCount { error: "403".to_owned(), count: 100 };
+        assert!(!codes(&|result| result.refused = vec![refused.clone()]).contains(&WarningCode::Overloaded));
+        assert!(codes(&|result| result.misdirected = 1).contains(&WarningCode::Misdirected));
+        assert!(codes(&|result| result.turn_duration = Histogram::default()).contains(&WarningCode::LongTurns));
+    }
+
     #[test]
     fn clocks_that_are_known_too_little_take_one_way_latencies_away() {
         let told = |error_us: u64| {
@@ -506,6 +620,14 @@ mod tests {
 
     /// What is said of five seconds of which the generator's third event loop filled one.
     fn of_full_second(scenario: Scenario, subject_percent: Option<u64>) -> (Vec<WarningCode>, String) {
+        of_full_second_on(scenario, subject_percent, None)
+    }
+
+    fn of_full_second_on(
+        scenario: Scenario,
+        subject_percent: Option<u64>,
+        machine: Option<MachineLoad>,
+    ) -> (Vec<WarningCode>, String) {
         let cell: Cell = presets::load("tangen-chat", None).unwrap().cells().remove(0);
         let mut record = presets::blank(cell);
         let mut result = LoadResult {
@@ -543,7 +665,7 @@ mod tests {
                 load_cores_count: cores.len() as u32,
                 limits,
                 ticks_missed: 0,
-                machine: None,
+                machine,
                 elsewhere: None,
             },
         );
@@ -641,6 +763,28 @@ mod tests {
         record.warnings = vec![Warning::new(WarningCode::GeneratorSaturated, "event loop 2")];
         assert_eq!(has(&record), [false, false, true, true]);
         assert!(record.counts());
+    }
+
+    #[test]
+    fn a_cpu_quota_is_named_and_takes_latency_where_it_made_it() {
+        let of = |periods, throttled, waited_us| super::throttled(Throttling { periods, throttled, waited_us }, "");
+        let found = of(40, 14, 1_000_000).unwrap();
+        assert_eq!(found.detail, "a CPU quota was used up in 14 of 40 periods, for 1.00 s in all");
+        assert_eq!(found.code, WarningCode::CpuQuota);
+        assert_eq!(of(1_000, 10, 5).unwrap().code, WarningCode::NoisyNeighbour);
+        assert_eq!(of(1_000, 11, 5).unwrap().code, WarningCode::CpuQuota);
+        assert_eq!((of(40, 0, 0), of(0, 0, 0)), (None, None));
+        // It comes with what is known of the machine.
+        let (codes, _) = of_full_second_on(
+            plan().scenario,
+            Some(50),
+            Some(MachineLoad {
+                busy_s: 0.0,
+                steal_s: 0.0,
+                throttling: Throttling { periods: 40, throttled: 14, waited_us: 1_000_000 },
+            }),
+        );
+        assert!(codes.contains(&WarningCode::CpuQuota), "{codes:?}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::{Body, Request, Response};
 use pushlab_wire::codes::ErrorCode;
+use pushlab_wire::fields::trimmed;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -88,7 +89,7 @@ pub(crate) fn method_not_allowed(methods: &[&str]) -> Refusal {
 /// `bad-request` where it is none.
 pub fn body<T: DeserializeOwned>(request: &Request) -> Result<T, Refusal> {
     let kind = request.field("content-type").unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim();
+    let kind = trimmed(kind.split(';').next().unwrap_or_default());
     if !kind.eq_ignore_ascii_case("application/json") {
         // A form of another site cannot send this type, which is a second reason to ask for it.
         return Err(bad("the body must be JSON: send it with Content-Type: application/json"));

@@ -111,22 +111,33 @@ impl Address {
         Ok(Self { host, port: url.port().unwrap_or(USUAL_PORT), has_tls, names, entry })
     }
 
-    /// The address of this host from which a connection to the broker would come: the interface towards it. Nothing is
-    /// sent.
+    /// The address of this host from which a connection to the broker would come: the interface towards it. Where there
+    /// is a way by IPv4, which is what fleets speak, it is that one. Nothing is sent.
     ///
     /// # Errors
     /// When the host has no address, or there is no way to it.
     pub fn own_ip(&self) -> io::Result<IpAddr> {
-        let mut addresses = (self.host.as_str(), self.port).to_socket_addrs()?;
-        let broker = addresses.next().ok_or(io::ErrorKind::NotFound)?;
-        let any = match broker {
-            SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
-            SocketAddr::V6(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
-        };
-        let socket = UdpSocket::bind((any, 0))?;
-        socket.connect(broker)?;
-        Ok(socket.local_addr()?.ip())
+        let addresses: Vec<SocketAddr> = (self.host.as_str(), self.port).to_socket_addrs()?.collect();
+        let (four, six): (Vec<_>, Vec<_>) = addresses.into_iter().partition(SocketAddr::is_ipv4);
+        let mut found = Err(io::ErrorKind::NotFound.into());
+        for broker in four.into_iter().chain(six) {
+            found = own_ip_towards(broker);
+            if found.is_ok() {
+                break;
+            }
+        }
+        found
     }
+}
+
+fn own_ip_towards(broker: SocketAddr) -> io::Result<IpAddr> {
+    let any = match broker {
+        SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
+        SocketAddr::V6(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
+    };
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.connect(broker)?;
+    Ok(socket.local_addr()?.ip())
 }
 
 /// Without what may be secret.

@@ -4,6 +4,7 @@ use crate::address::{Access, Address, Entry};
 use crate::names::{INBOX, inbox_of};
 use async_nats::{Client, ConnectOptions, Event, ServerAddr, ServerError};
 use futures_util::StreamExt as _;
+use pushlab_os::files;
 use std::future::{Ready, ready};
 use std::io;
 use std::path::PathBuf;
@@ -237,7 +238,7 @@ async fn connect(
 ) -> Result<Client, BusError> {
     let unreachable = |why: String| BusError::Unreachable { address: address.to_string(), why };
     let server = ServerAddr::from_str(&address.to_string()).map_err(|error| unreachable(error.to_string()))?;
-    let options = options(address, access).await?.name(name).event_callback(move |event| note(&shared, event));
+    let options = options(address, access)?.name(name).event_callback(move |event| note(&shared, event));
     let connected = timeout(CONNECT_WITHIN, options.connect(server)).await;
     let error = match connected {
         Ok(Ok(client)) => return Ok(client),
@@ -253,7 +254,7 @@ async fn connect(
     })
 }
 
-async fn options(address: &Address, access: &Access) -> Result<ConnectOptions, BusError> {
+fn options(address: &Address, access: &Access) -> Result<ConnectOptions, BusError> {
     let mut options = ConnectOptions::new()
         .require_tls(address.has_tls || access.tls_ca.is_some())
         .ping_interval(PING_INTERVAL)
@@ -269,11 +270,12 @@ async fn options(address: &Address, access: &Access) -> Result<ConnectOptions, B
     }
     if let Some(path) = &access.credentials {
         let file = |source| BusError::File { path: path.clone(), source };
-        options = options.credentials_file(path).await.map_err(file)?;
+        let text = files::read_settings_text(path).map_err(file)?;
+        options = options.credentials(&text).map_err(file)?;
     }
     if let Some(path) = &access.tls_ca {
-        // A missing file would be told as a broker that cannot be reached.
-        std::fs::metadata(path).map_err(|source| BusError::File { path: path.clone(), source })?;
+        // A missing file, or one without an end, would be told as a broker that cannot be reached.
+        files::read_settings(path).map_err(|source| BusError::File { path: path.clone(), source })?;
         options = options.add_root_certificates(path.clone());
     }
     Ok(options)

@@ -217,6 +217,7 @@ impl Shared {
             self.lose(&mut state, &id, "it has left");
             state.known.remove(&id);
         } else if state.known.len() < KNOWN_MAX || state.known.contains_key(&id) {
+            let presence = presence.on_a_line();
             state.known.insert(id.clone(), Known { presence, heard: Instant::now() });
             let is_own = lab.as_ref() == Some(&self.id);
             let is_seat = state.is_own(&id);

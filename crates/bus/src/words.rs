@@ -16,6 +16,9 @@ pub const BEAT: Duration = Duration::from_secs(1);
 /// Who has said nothing for so long is taken for dead, by both sides: a failure is told within 10 s.
 pub const SILENCE_MAX: Duration = Duration::from_secs(5);
 
+/// Longest text of somebody who has joined that is kept, characters: 256 B of memory at most.
+const TEXT_CHARS_MAX: usize = 64;
+
 /// Who has joined.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Presence {
@@ -58,6 +61,18 @@ pub enum Role {
 }
 
 impl Presence {
+    /// The same with texts that fit on a line: who joins decides what they say.
+    pub(crate) fn on_a_line(mut self) -> Self {
+        let machine = &mut self.machine;
+        let known = [&mut machine.kernel, &mut machine.distribution, &mut machine.cpu_model, &mut machine.product];
+        let texts = known.into_iter().flatten();
+        for text in texts.chain([&mut self.name, &mut self.version, &mut machine.architecture]) {
+            let plain = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+            *text = text.chars().take(TEXT_CHARS_MAX).map(plain).collect();
+        }
+        self
+    }
+
     /// Whether it is an agent that watches servers at this address, asked by somebody on that machine, which a loopback
     /// address is of.
     pub fn watches(&self, address: IpAddr, asked_on: &str) -> bool {
@@ -166,6 +181,22 @@ mod tests {
         assert!(agent.watches(own, "there") && agent.watches(loopback, "here"));
         assert!(!agent.watches(loopback, "there") && !agent.watches([10, 0, 0, 6].into(), "here"));
         assert!(!presence(Role::Worker { cores: 1, descriptors: 1, address: own }).watches(own, "here"));
+    }
+
+    #[test]
+    fn what_somebody_says_of_themselves_fits_on_a_line() {
+        let name = "a\nworker-2             free\u{1b}[2J".to_owned() + &"x".repeat(1_000);
+        let machine = MachineFacts { cpu_model: Some("fast\r\n".to_owned()), ..MachineFacts::default() };
+        let role = Role::Agent { addresses: Vec::new() };
+        let (id, boot) = ("1".to_owned(), "here".to_owned());
+        let (version, lab, leaves) = ("1\t2".to_owned(), None, false);
+        let said = Presence { id, name, version, machine, boot, role, lab, leaves }.on_a_line();
+        assert_eq!(said.name.chars().count(), TEXT_CHARS_MAX);
+        assert!(said.name.starts_with("a\u{fffd}worker-2             free\u{fffd}[2Jxx"), "{}", said.name);
+        assert_eq!(
+            (said.version.as_str(), said.machine.cpu_model.as_deref()),
+            ("1\u{fffd}2", Some("fast\u{fffd}\u{fffd}"))
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `--format`, `--report` and `--summary`: the forms in which a report is printed and written.
 
-use anyhow::Context as _;
+use crate::failure::unwritable;
 use clap::{Args, ValueEnum};
 use pushlab_render::{json, junit, markdown};
 use pushlab_report::Report;
@@ -50,7 +50,7 @@ pub struct FileArgs {
     /// Write the report in this form too, beside the page: report.md, report.xml or report.json; may be repeated.
     #[arg(long, value_enum, value_name = "FORMAT")]
     report: Vec<FileForm>,
-    /// Append the answer to this file as Markdown, e.g. "$GITHUB_STEP_SUMMARY".
+    /// Append the answer to this file as Markdown, e.g. "$GITHUB_STEP_SUMMARY"; - is standard output.
     #[arg(long, value_name = "FILE")]
     summary: Option<PathBuf>,
 }
@@ -79,7 +79,12 @@ impl FileArgs {
     /// Appends the answer to the file that was named for it.
     pub fn summarize(&self, report: &Report) -> anyhow::Result<()> {
         let Some(path) = &self.summary else { return Ok(()) };
-        append(path, &markdown::summary(report)).with_context(|| format!("cannot write --summary {}", path.display()))
+        let text = markdown::summary(report);
+        if path == Path::new("-") {
+            print!("{text}");
+            return Ok(());
+        }
+        append(path, &text).map_err(|why| unwritable(format!("cannot write --summary {}: {why}", path.display())))
     }
 }
 

@@ -1,5 +1,8 @@
 //! `pushlab`: measures real-time web transports.
 
+// Those of the standard library panic where nothing can be printed.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 #[macro_use]
 mod output;
 
@@ -18,10 +21,11 @@ use commands::{
     access, agent, backend, capacity, console, doctor, fleet, list, results, run, serve, subjects, transfer, worker,
 };
 use pushlab_wire::codes::ExitCode;
+use std::io::Write as _;
 
 /// Measure real-time web transports: which one, on which server, for which workload, at what cost.
 #[derive(Debug, Parser)]
-#[command(version, propagate_version = true, arg_required_else_help = true)]
+#[command(name = "pushlab", version, propagate_version = true, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -57,27 +61,24 @@ enum Command {
 }
 
 impl Command {
-    /// Whether it reads what is there and prints it, and talks to nobody.
-    fn only_reads(&self) -> bool {
-        matches!(
-            self,
-            Self::List(_)
-                | Self::Runs(_)
-                | Self::Show(_)
-                | Self::Report(_)
-                | Self::Compare(_)
-                | Self::Merge(_)
-                | Self::Export(_)
-                | Self::Completions { .. }
-        )
+    /// Whether it is there for others, whatever becomes of its own output.
+    fn serves(&self) -> bool {
+        matches!(self, Self::Serve(_) | Self::Console(_) | Self::Backend(_) | Self::Worker(_) | Self::Agent(_))
     }
 }
 
 fn main() -> std::process::ExitCode {
-    let command = Cli::parse().command;
-    if command.only_reads() {
-        pushlab_os::signals::end_with_closed_pipe();
-    }
+    let command = match Cli::try_parse() {
+        Ok(cli) => cli.command,
+        // Help and versions are asked for, and are printed as what the other commands print.
+        Err(asked) if !asked.use_stderr() => {
+            // Its failure is told and kept.
+            let _ = output::kept(|| asked.print());
+            return std::process::ExitCode::from(output::exit_code().number());
+        }
+        Err(error) => error.exit(),
+    };
+    let serves = command.serves();
     let result = match command {
         Command::Run(args) => run::run(&args),
         Command::Capacity(args) => capacity::run(&args),
@@ -97,7 +98,10 @@ fn main() -> std::process::ExitCode {
         Command::Doctor(args) => doctor::run(&args),
         Command::Subjects(args) => subjects::run(&args),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "pushlab", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "pushlab", &mut script);
+            // It is told and kept.
+            let _ = output::Output.write_all(&script);
             Ok(ExitCode::Ok)
         }
         Command::Fleet(args) => fleet::run(&args),
@@ -108,6 +112,7 @@ fn main() -> std::process::ExitCode {
         eprintln!("error: {}", failure::text(&error));
         failure::exit_code(&error)
     });
+    let code = if code == ExitCode::Ok && !serves { output::exit_code() } else { code };
     std::process::ExitCode::from(code.number())
 }
 

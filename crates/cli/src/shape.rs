@@ -10,8 +10,8 @@ use std::time::Duration;
 pub enum ShapeOption {
     /// The rate over the load phase.
     Rate(Shape),
-    /// The same rate for so long.
-    Soak(Duration),
+    /// The same rate for so many minutes.
+    Soak(u32),
 }
 
 const FORMS: &str = "it is steady, ramp:FROM..TO, spike:FACTOR@WHEN+LENGTH, step:FACTOR,FACTOR,… or soak:LENGTH, for \
@@ -39,7 +39,9 @@ impl FromStr for ShapeOption {
                 Self::Rate(Shape::Spike { factor: factor(peak)?, at_ms: ms(at)?, length_ms: ms(length)? })
             }
             "step" => Self::Rate(Shape::Step { factors: rest.split(',').map(factor).collect::<Result<_, _>>()? }),
-            "soak" => Self::Soak(time(rest)?),
+            "soak" => Self::Soak(minutes(time(rest)?).ok_or_else(|| {
+                format!("{text:?}: a soak takes whole minutes, from 1m; for a shorter load use --load")
+            })?),
             _ => return Err(wrong()),
         })
     }
@@ -54,12 +56,14 @@ impl ShapeOption {
                 experiment.soak_minutes = None;
                 experiment.variants.iter_mut().for_each(|variant| variant.shape = None);
             }
-            Self::Soak(length) => {
-                let minutes = length.as_secs().div_ceil(60).max(1);
-                experiment.soak_minutes = Some(u32::try_from(minutes).unwrap_or(u32::MAX));
-            }
+            Self::Soak(minutes) => experiment.soak_minutes = Some(*minutes),
         }
     }
+}
+
+fn minutes(length: Duration) -> Option<u32> {
+    let minutes = u32::try_from(length.as_secs() / 60).ok().filter(|minutes| *minutes > 0)?;
+    (length == Duration::from_secs(60) * minutes).then_some(minutes)
 }
 
 #[cfg(test)]
@@ -74,10 +78,21 @@ mod tests {
         let spike = Shape::Spike { factor: 5.0, at_ms: 10_000, length_ms: 500 };
         assert_eq!(shape("spike:5@10s+500ms"), ShapeOption::Rate(spike));
         assert_eq!(shape("step:0.5,1,2"), ShapeOption::Rate(Shape::Step { factors: vec![0.5, 1.0, 2.0] }));
-        assert_eq!(shape("soak:1h"), ShapeOption::Soak(Duration::from_secs(3600)));
-        for bad in
-            ["", "ramp", "ramp:1", "spike:5", "spike:5@x+1s", "step:", "soak:long", "wave:1", "ramp:nan..2", "step:-1"]
-        {
+        assert_eq!(shape("soak:1h"), ShapeOption::Soak(60));
+        for bad in [
+            "",
+            "ramp",
+            "ramp:1",
+            "spike:5",
+            "spike:5@x+1s",
+            "step:",
+            "soak:long",
+            "soak:0s",
+            "soak:61s",
+            "wave:1",
+            "ramp:nan..2",
+            "step:-1",
+        ] {
             assert!(bad.parse::<ShapeOption>().unwrap_err().contains("ramp:0.1..2"), "{bad}");
         }
     }

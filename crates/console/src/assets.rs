@@ -4,6 +4,7 @@ use pushlab_application::requests::respond;
 use pushlab_application::routes::{Handler, Route, Routes};
 use pushlab_application::{Application, Body, Request, Response};
 use pushlab_server::Origin;
+use pushlab_wire::fields::trimmed;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::LazyLock;
 
@@ -84,7 +85,7 @@ impl Asset {
     /// port may be another one by then.
     fn response(&'static self, request: &Request, policy: String) -> Response {
         let tag = self.tag.as_str();
-        let is_known = request.field("if-none-match").is_some_and(|known| known.split(',').any(|t| t.trim() == tag));
+        let is_known = request.field("if-none-match").is_some_and(|known| known.split(',').any(|t| trimmed(t) == tag));
         let (status, bytes) = if is_known { (304, &[][..]) } else { (200, self.bytes) };
         let response = Response::new(status, self.content_type, Body::Static(bytes));
         response.with("Cache-Control", "no-cache").with("ETag", tag).with("Content-Security-Policy", policy)

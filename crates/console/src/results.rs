@@ -113,7 +113,8 @@ fn comparison(store: &Store, request: &Request) -> Result<Report, Refusal> {
         let message = format!("a comparison has one `baseline`, and from none to {} a `candidate`", MAX_COMPARED - 1);
         return Err(Refusal::new(ErrorCode::BadRequest, message));
     }
-    let rows = named.iter().map(|number| find(store, number)).collect::<Result<Vec<_>, _>>()?;
+    let numbers = named.iter().map(|number| Ok(find(store, number)?.id.to_string())).collect::<Result<Vec<_>, _>>()?;
+    let rows = store.find_all(&numbers).map_err(|error| refusal(error.into()))?;
     let (results, comparison) = stored::compare(store, &rows, &[], &BTreeMap::new()).map_err(|error| match error {
         StoredError::Archive(error) => refusal(error),
         StoredError::Compare(error @ (CompareError::One | CompareError::NothingInCommon(..))) => {
@@ -136,6 +137,7 @@ fn find(store: &Store, number: &str) -> Result<CampaignRow, Refusal> {
 fn refusal(error: ArchiveError) -> Refusal {
     match &error {
         ArchiveError::Store(StoreError::NotFound { .. }) => Refusal::new(ErrorCode::NotFound, error.to_string()),
+        ArchiveError::Store(StoreError::Twice { .. }) => Refusal::new(ErrorCode::BadRequest, error.to_string()),
         _ => Refusal::failed(&error),
     }
 }

@@ -3,6 +3,9 @@
 //! [`Demos`] is an [`Application`]: given to a server it answers below `/api/demos/` and publishes on channels that
 //! begin with [`CHANNELS`], which the server must keep for it.
 
+// A server goes on where nobody hears it.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 mod allowance;
 pub mod auction;
 pub mod chat;
@@ -10,6 +13,7 @@ mod clock;
 mod lock;
 mod refusals;
 mod repeating;
+mod telling;
 pub mod ticker;
 
 use pushlab_application::requests;

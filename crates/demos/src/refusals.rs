@@ -1,5 +1,6 @@
 //! Refusals that all demonstrations share.
 
+use crate::telling::tell;
 use pushlab_application::requests::Refusal;
 use pushlab_wire::codes::ErrorCode;
 
@@ -13,6 +14,6 @@ pub fn unknown_path() -> Refusal {
 
 /// Something of the server itself failed; what goes to the server's output is not told to the peer.
 pub fn failed(what: &str, error: &dyn std::error::Error) -> Refusal {
-    eprintln!("{what}: {error}");
+    tell(format_args!("{what}: {error}"));
     Refusal::new(ErrorCode::InternalError, "the server failed; its output says why")
 }

@@ -8,6 +8,7 @@
 use crate::clock;
 use crate::lock::lock;
 use crate::repeating::Repeating;
+use crate::telling::tell;
 use pushlab_application::requests::{self, Answer, Refusal};
 use pushlab_application::routes::Routes;
 use pushlab_application::{Application, Publisher, Request, Response};
@@ -122,7 +123,7 @@ impl Application for Ticker {
         match Repeating::start("pushlab-ticker", self.interval, move || moved.step()) {
             // It begins once.
             Ok(thread) => drop(self.running.set((exchange, thread))),
-            Err(error) => eprintln!("the ticker has no thread: {error}"),
+            Err(error) => tell(format_args!("the ticker has no thread: {error}")),
         }
     }
 

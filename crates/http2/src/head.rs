@@ -1,6 +1,6 @@
 //! What a head may be (RFC 9113, sections 8.2 and 8.3; RFC 8441, section 4).
 
-use pushlab_wire::fields::FieldList;
+use pushlab_wire::fields::{FieldList, number, trimmed_bytes};
 
 /// Fields that belong to a connection of HTTP/1.
 const OF_CONNECTIONS: [&[u8]; 5] =
@@ -62,7 +62,7 @@ pub fn trailers(fields: &FieldList) -> Option<()> {
 fn regular<'f>(fields: &'f FieldList, mut pseudo: impl FnMut(&'f [u8], &'f [u8]) -> Option<()>) -> Option<Option<u64>> {
     let (mut is_behind, mut length) = (false, None);
     for (name, value) in fields.iter() {
-        if value.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n')) || value.trim_ascii() != value {
+        if value.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n')) || trimmed_bytes(value) != value {
             return None;
         }
         if name.starts_with(b":") {
@@ -79,8 +79,7 @@ fn regular<'f>(fields: &'f FieldList, mut pseudo: impl FnMut(&'f [u8], &'f [u8])
         match name {
             b"te" if value != b"trailers" => return None,
             b"content-length" => {
-                let digits = Some(value).filter(|v| !v.is_empty() && v.iter().all(u8::is_ascii_digit))?;
-                let one = str::from_utf8(digits).ok()?.parse().ok()?;
+                let one = number(value)?;
                 if length.replace(one).is_some_and(|other| other != one) {
                     return None;
                 }
@@ -140,7 +139,9 @@ mod tests {
             ("a", "b\r\nc: d"),
             ("a", "\0"),
             ("a", " b"),
+            ("a", "b\t"),
             ("content-length", "-1"),
+            ("content-length", "+1"),
             ("content-length", ""),
             ("content-length", "99999999999999999999"),
             (":status", "200"),

@@ -2,6 +2,7 @@
 
 use pushlab_experiment::presets::{self, SUITES};
 use pushlab_experiment::{Experiment, ExperimentError, Written};
+use pushlab_os::files;
 use pushlab_subjects::named::offer;
 use std::path::Path;
 
@@ -60,7 +61,7 @@ pub fn load_of(name: &str, profile: Option<&str>, subjects: &[String]) -> Result
     if let Some(text) = presets::text(name) {
         return Ok(written(text)?);
     }
-    let text = std::fs::read_to_string(Path::new(name)).map_err(|source| LoadError::NotFound {
+    let text = files::read_settings_text(Path::new(name)).map_err(|source| LoadError::NotFound {
         name: name.to_owned(),
         known: presets::known().join(", "),
         source,
@@ -70,7 +71,7 @@ pub fn load_of(name: &str, profile: Option<&str>, subjects: &[String]) -> Result
 
 /// What to say of old keys in a file; of a preset, or of what cannot be read, nothing.
 pub fn deprecations(name: &str) -> Vec<String> {
-    let text = if presets::text(name).is_some() { None } else { std::fs::read_to_string(name).ok() };
+    let text = if presets::text(name).is_some() { None } else { files::read_settings_text(Path::new(name)).ok() };
     text.map_or_else(Vec::new, |text| Written::deprecations(&text))
 }
 

@@ -215,7 +215,7 @@ mod tests {
         let text = format!(
             "name = \"t\"\ntitle = \"T\"\nrepeats = 1\n{changes}\n\
              scenario = {{ kind = \"rooms\", rooms = 100, rooms_per_client = 10, interval_us = 1000000, payload_bytes = 50 }}\n\
-             phases = {{ connect_ms = 1, warm_up_ms = 0, idle_ms = 0, load_ms = 1, drain_ms = 0, after_ms = 0 }}\n"
+             phases = {{ connect_ms = 1, warm_up_ms = 0, idle_ms = 0, load_ms = 1000, drain_ms = 0, after_ms = 0 }}\n"
         );
         let experiment = experiments::parse(&text, None, "t").unwrap();
         experiment.cells().into_iter().try_for_each(|cell| check_cell(&experiment, cell, SEATS, Some(room)))

@@ -44,7 +44,7 @@ pub use campaign::{Campaign, CampaignError, Ended, Observer, Start};
 pub use checks::{CheckError, check_experiments, leave_out_missing};
 pub use fit::check_clients;
 pub use live::{Live, LiveError, LiveState, Watched};
-pub use pinning::{check_pinning, on_load_cores};
+pub use pinning::{PinningError, check_pinning, on_load_cores};
 pub use pushlab_watch::Usage;
 pub use workers::{FleetError, Meeting, Workers, meet};
 pub use workplace::{WorkplaceError, this_program};

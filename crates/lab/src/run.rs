@@ -166,7 +166,7 @@ pub fn execute(
     let mut cold = None;
     let (outcome, result) = match ended {
         Ended::Interrupted => return Executed::Interrupted,
-        Ended::Done(result) => (Outcome::Completed, Some(*result)),
+        Ended::Done(result) => (Outcome::of(&result, &experiment.scenario), Some(*result)),
         Ended::Failed { reason, phase, .. } | Ended::Silent { reason, phase } => {
             (Outcome::Failed { reason, phase }, None)
         }

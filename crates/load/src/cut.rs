@@ -132,8 +132,23 @@ impl Cut {
         serde_json::from_str::<serde_json::Value>(text).ok()?["after_ms"].as_u64()
     }
 
+    /// Whether whoever asks to be subscribed again would be answered the same.
+    pub fn is_final(&self) -> bool {
+        matches!(self.status(), Some(401 | 403 | 404 | 426))
+    }
+
+    /// The status of an answer other than success.
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Status { status, .. } | Self::Refused(pushlab_dialects::Refused::Status { status, .. }) => {
+                Some(*status)
+            }
+            _ => None,
+        }
+    }
+
     /// An answer other than success, with the beginning of its body.
-    pub fn refusal(path: &str, status: u16, body: &[u8]) -> Self {
+    pub fn refused(path: &str, status: u16, body: &[u8]) -> Self {
         /// Of JSON, which reports put into words, and can only if it is whole.
         const MAX_JSON_BYTES: usize = 1_000;
         const MAX_EXCERPT_BYTES: usize = 120;

@@ -27,6 +27,8 @@ pub struct Recorder {
     pub published_total: u64,
     /// Deliveries received in any phase.
     pub delivered_total: u64,
+    /// Publications and attempts to subscribe that were refused.
+    pub refused_total: u64,
     /// How long what was read last had waited to be read, ns, where that is known.
     pub waited_ns: Option<u64>,
     seconds: LoopSeconds,
@@ -79,6 +81,7 @@ impl Recorder {
             part: Part::default(),
             published_total: 0,
             delivered_total: 0,
+            refused_total: 0,
             waited_ns: None,
             seconds: LoopSeconds::new(state.origin_ns()),
             seen: SeenTable::new(receivers, config.audience.sources()),
@@ -115,12 +118,20 @@ impl Recorder {
         self.ignores_arrays && data.starts_with(b"[\"")
     }
 
-    /// Counts one delivery.
+    /// Counts a refusal, of which the subject gave a reason.
+    #[cold]
+    pub fn refused(&mut self, why: &impl ToString) {
+        self.part.errors.add(why);
+        self.part.refused.add(why);
+        self.refused_total += 1;
+    }
+
+    /// Counts one delivery; whether it is one that its receiver was to get, for the first time.
     #[inline]
-    pub fn delivered(&mut self, delivery: Delivery<'_>) {
+    pub fn delivered(&mut self, delivery: Delivery<'_>) -> bool {
         let Some(stamp) = Stamp::find(delivery.data) else {
             self.part.unknown += u64::from(!self.is_back_ends(delivery.data));
-            return;
+            return false;
         };
         let source = match &self.audience {
             Audience::Everybodys { sources, .. } if stamp.source < *sources => Some(stamp.source),
@@ -128,14 +139,16 @@ impl Recorder {
             Audience::Rooms(rooms) => rooms.place(delivery.own_source, stamp.source),
             _ => None,
         };
-        let Some(source) = source else {
-            return self.part.unknown += 1;
-        };
-        let Some(recognised) = self.schedule.as_ref().and_then(|schedule| schedule.recognise(&stamp)) else {
-            return self.part.unknown += 1;
+        let schedule = self.schedule.as_ref().filter(|_| source.is_some());
+        let (Some(source), Some(recognised)) = (source, schedule.and_then(|schedule| schedule.recognise(&stamp)))
+        else {
+            self.part.unknown += 1;
+            self.part.misdirected += u64::from(self.audience == Audience::Own && source.is_none());
+            return false;
         };
         if self.is_repeated(delivery.receiver, &stamp) {
-            return self.repeated += 1;
+            self.repeated += 1;
+            return false;
         }
         let latency = delivery.now_ns.saturating_sub(stamp.instant_ns);
         // In a closed loop an answer is all that there is; its latency is counted already.
@@ -152,16 +165,17 @@ impl Recorder {
             Recognised::Load { sequence, index } => (sequence, index, true),
             // Publications are under way in the warm-up too, and sequence numbers run through.
             Recognised::WarmUp if broadcasts.is_some() => (stamp.sequence, 0, false),
-            Recognised::WarmUp => return,
+            Recognised::WarmUp => return true,
         };
         let verdict = self.seen.observe(delivery.receiver, source, sequence);
         if verdict == Verdict::Duplicate {
             let is_counted = is_load || self.returns.have_begun(delivery.now_ns);
-            return self.part.duplicated += u64::from(is_counted);
+            self.part.duplicated += u64::from(is_counted);
+            return false;
         }
         let place = broadcasts.map(|broadcasts| broadcasts.reached(stamp.source, sequence));
         if !is_load {
-            return;
+            return true;
         }
         if verdict == Verdict::Late {
             let is_reordered = self.is_reordered(&delivery, source, &stamp, sequence);
@@ -179,6 +193,7 @@ impl Recorder {
             }
             _ => self.part.ranks.reached(index, latency),
         }
+        true
     }
 
     /// Takes down how long a delivery took, and apart where it came back to its publisher or crossed a cluster.

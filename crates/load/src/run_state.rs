@@ -25,6 +25,8 @@ pub struct LoopProgress {
     pub load_delivered: AtomicU64,
     /// Deliveries of the load phase of which clients of a storm were told that they are gone.
     pub load_gone: AtomicU64,
+    /// Publications in any phase, and attempts to subscribe, that were refused.
+    pub refused: AtomicU64,
 }
 
 const NOT_YET: u64 = u64::MAX;

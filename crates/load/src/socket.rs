@@ -1,9 +1,9 @@
 //! Non-blocking sockets, with TLS or without.
 
 use crate::receipts::Receipts;
-pub use crate::tls::TlsBytes;
 use crate::tls::{Tls, TlsRead};
 use mio::net::TcpStream;
+use pushlab_workload::tally::TlsBytes;
 use socket2::SockRef;
 use std::io::{self, Write as _};
 use std::time::Duration;

@@ -7,6 +7,7 @@
 use crate::receipts::Receipts;
 use mio::net::TcpStream;
 use pushlab_workload::plan::{Http, TlsTarget, Trust};
+use pushlab_workload::tally::TlsBytes;
 use rustls::client::Resumption;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::{self, PemObject as _};
@@ -91,18 +92,6 @@ impl From<TlsError> for io::Error {
     fn from(error: TlsError) -> Self {
         Self::new(io::ErrorKind::InvalidData, error)
     }
-}
-
-/// What TLS adds to the bytes of a connection: ciphertext less plaintext.
-///
-/// A difference of two counts can be negative for a while: plaintext that waits for the handshake is counted when it
-/// is handed over, and a record that came in two reads with the second.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct TlsBytes {
-    /// On the way in.
-    pub read: i64,
-    /// On the way out.
-    pub written: i64,
 }
 
 /// What all of a run's TLS connections have in common.

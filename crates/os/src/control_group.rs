@@ -1,4 +1,4 @@
-//! Control groups of version 2 (cgroups(7)). A process may leave its process group, its session and its parent and change
+//! Control groups, those of version 2 (cgroups(7)) but where it says otherwise. A process may leave its process group, its session and its parent and change
 //! its environment, but leaves a control group only if it may write into another one. So a group holds whatever a child
 //! starts, and ends it all at once.
 //!
@@ -154,9 +154,19 @@ impl Hierarchy {
     /// `ID PARENT DEVICE ROOT MOUNTED-AT OPTIONS … - TYPE …` (proc_pid_mountinfo(5)).
     fn of_mount(line: &str) -> Option<Self> {
         let (mount, kind) = line.split_once(" - ")?;
+        kind.starts_with("cgroup2 ").then(|| Self::mounted(mount)).flatten()
+    }
+
+    fn mounted(mount: &str) -> Option<Self> {
         let mut fields = mount.split(' ').skip(3);
-        let (root, mounted_at) = (fields.next()?, fields.next()?);
-        kind.starts_with("cgroup2 ").then(|| Self { mounted_at: mounted_at.into(), root: root.into() })
+        Some(Self { root: fields.next()?.into(), mounted_at: fields.next()?.into() })
+    }
+
+    /// The folders of a group and of those above it; of one that is not below what is mounted, what is mounted.
+    fn folders_up_from(&self, group: &str) -> Vec<PathBuf> {
+        let below = Path::new(group).strip_prefix(&self.root).unwrap_or(Path::new(""));
+        let folder = self.mounted_at.join(below);
+        folder.ancestors().take_while(|above| above.starts_with(&self.mounted_at)).map(Path::to_owned).collect()
     }
 
     fn folder_of_this_process(&self) -> Result<PathBuf, ControlGroupError> {
@@ -167,6 +177,37 @@ impl Hierarchy {
         let missing = || cannot("find the control group below what is mounted", path)(io::ErrorKind::NotFound.into());
         below.map(|below| self.mounted_at.join(below)).ok_or_else(missing)
     }
+}
+
+/// Folders of the groups, of either version, whose quotas hold for the CPU time of a process, as far as they can be seen.
+pub fn folders_with_cpu_quota(process: u32) -> Vec<PathBuf> {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    cpu_folders(&read("/proc/self/mountinfo"), &read(&format!("/proc/{process}/cgroup")))
+}
+
+/// The groups of a process are lines `ID:CONTROLLERS:PATH`; those of version 2 have ID 0 and no controllers.
+fn cpu_folders(mounts: &str, groups: &str) -> Vec<PathBuf> {
+    let has_cpu = |list: &str| list.split(',').any(|controller| controller == "cpu");
+    let group_of = |is_its: &dyn Fn(&str, &str) -> bool| {
+        groups.lines().find_map(|line| {
+            let mut fields = line.splitn(3, ':');
+            let (id, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+            is_its(id, controllers).then_some(path)
+        })
+    };
+    let mut folders = Vec::new();
+    for (mount, kind) in mounts.lines().filter_map(|line| line.split_once(" - ")) {
+        let group = match kind.split(' ').next() {
+            Some("cgroup2") => group_of(&|id, controllers| id == "0" && controllers.is_empty()),
+            Some("cgroup") if kind.rsplit(' ').next().is_some_and(has_cpu) => {
+                group_of(&|_, controllers| has_cpu(controllers))
+            }
+            _ => None,
+        };
+        let hierarchy = Hierarchy::mounted(mount);
+        folders.extend(hierarchy.zip(group).map_or_else(Vec::new, |(own, group)| own.folders_up_from(group)));
+    }
+    folders
 }
 
 /// This folder and all below it, each before what is in it. What vanishes meanwhile is left out.
@@ -196,6 +237,28 @@ mod tests {
         {
             assert_eq!(found(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn quotas_are_those_of_a_group_and_of_all_above_it() {
+        let has = |mounts: &str, groups: &str, expected: &[&str]| {
+            let expected: Vec<PathBuf> = expected.iter().map(PathBuf::from).collect();
+            assert_eq!(cpu_folders(mounts, groups), expected, "{groups}");
+        };
+        let second = "35 24 0:30 / /sys/fs/cgroup rw shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
+        let (slice, scope) = ("/sys/fs/cgroup/a.slice", "/sys/fs/cgroup/a.slice/b.scope");
+        has(second, "0::/a.slice/b.scope\n", &[scope, slice, "/sys/fs/cgroup"]);
+        has(second, "0::/\n", &["/sys/fs/cgroup"]);
+        let first = "41 24 0:30 /docker/abc /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct\n\
+                     42 24 0:31 /docker/abc /sys/fs/cgroup/cpuset ro - cgroup cgroup rw,cpuset\n";
+        let groups = "5:cpuset:/docker/abc\n4:cpu,cpuacct:/docker/abc/x\n0::/\n";
+        has(first, groups, &["/sys/fs/cgroup/cpu,cpuacct/x", "/sys/fs/cgroup/cpu,cpuacct"]);
+        has(first, "4:cpu,cpuacct:/elsewhere\n", &["/sys/fs/cgroup/cpu,cpuacct"]);
+        has(first, "0::/\n", &[]);
+        has("", groups, &[]);
+        // There may be none here, and a process that there is not has none.
+        folders_with_cpu_quota(std::process::id());
+        assert!(folders_with_cpu_quota(u32::MAX).is_empty());
     }
 
     /// Where this process may make none, making one says so; then there is nothing to test.

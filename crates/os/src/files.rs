@@ -3,9 +3,35 @@
 use rustix::fs::{MemfdFlags, Mode, OFlags};
 use std::ffi::CStr;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
+
+/// Longest file of settings, keys or certificates that is read: 16 MiB, which it takes of memory.
+pub const SETTINGS_BYTES_MAX: u64 = 16 << 20;
+
+/// Reads a file of settings, keys or certificates. One without an end, such as a device, is not read for ever.
+///
+/// # Errors
+/// What opening or reading answers, and [`io::ErrorKind::FileTooLarge`].
+pub fn read_settings(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(SETTINGS_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > SETTINGS_BYTES_MAX {
+        let why = format!("it is longer than {} MiB, the most that is read", SETTINGS_BYTES_MAX >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+    }
+    Ok(bytes)
+}
+
+/// The same of a file of text.
+///
+/// # Errors
+/// Those of [`read_settings`], and [`io::ErrorKind::InvalidData`].
+pub fn read_settings_text(path: &Path) -> io::Result<String> {
+    let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not text in UTF-8");
+    String::from_utf8(read_settings(path)?).map_err(not_text)
+}
 
 /// Opens a directory for its metadata alone, which takes no right to list it.
 ///
@@ -43,4 +69,28 @@ pub fn write_setting(path: &CStr, text: &str) -> io::Result<()> {
     let file = rustix::fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
     rustix::io::write(file, text.as_bytes())?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::folder::TemporaryFolder;
+
+    #[test]
+    fn settings_are_read_up_to_their_limit() {
+        let folder = TemporaryFolder::make("pushlab-settings").unwrap();
+        let path = folder.path().join("a.toml");
+        std::fs::write(&path, "a = 1").unwrap();
+        assert_eq!(read_settings_text(&path).unwrap(), "a = 1");
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_len(SETTINGS_BYTES_MAX).unwrap();
+        assert_eq!(read_settings(&path).unwrap().len() as u64, SETTINGS_BYTES_MAX);
+        file.set_len(SETTINGS_BYTES_MAX + 1).unwrap();
+        for path in [&path, Path::new("/dev/zero")] {
+            let error = read_settings_text(path).unwrap_err();
+            assert!(error.kind() == io::ErrorKind::FileTooLarge && error.to_string().contains("16 MiB"), "{error}");
+        }
+        std::fs::write(&path, b"\xff").unwrap();
+        assert_eq!(read_settings_text(&path).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
 }

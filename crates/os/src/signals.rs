@@ -34,13 +34,6 @@ pub fn wait(signals: &[Signal], longest: Duration) -> Option<Signal> {
     signals.iter().copied().find(|known| known.as_raw() == signal)
 }
 
-/// Lets a closed pipe end this process, as other commands do whose output goes to `head`. Not for a process that
-/// measures or serves: there a peer's closed socket would end it, too.
-pub fn end_with_closed_pipe() {
-    // SAFETY: no handler is installed, the default is asked for again, which Rust's start changed.
-    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
-}
-
 fn set_mask(how: libc::c_int, signals: &libc::sigset_t) -> io::Result<()> {
     // SAFETY: the set is initialised and outlives the call; the old mask is not asked for.
     match unsafe { libc::pthread_sigmask(how, signals, ptr::null_mut()) } {

@@ -49,7 +49,7 @@ static DESCRIPTOR_TABLE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 pub use budget::{Reader, ReaderCost};
 pub use error::ProbeError;
 pub use listeners::{ListenersError, listeners};
-pub use machine_load::{MachineLoad, TcpActivity, kernel_memory_bytes};
+pub use machine_load::{MachineLoad, TcpActivity, Throttling, kernel_memory_bytes};
 pub use probe::{Probe, ProbeConfig};
 pub use sample::{Loopback, Sample, TcpStates, TcpTotals};
 pub use sampler::{Recording, Sampler, SamplerConfig};

@@ -11,6 +11,7 @@ use pushlab_probe::runtime_log::{Collection, LoopLag, MemoryUsage};
 use pushlab_stats::{Histogram, Steady, Warning};
 use pushlab_workload::plan::{Phase, Plan};
 use pushlab_workload::result::LoadResult;
+use pushlab_workload::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -181,6 +182,19 @@ pub enum Outcome {
     },
 }
 
+impl Outcome {
+    /// How a run ended that went through all phases. A load of which the subject refused a part was another one than
+    /// planned; in a storm a server may refuse as it goes.
+    pub fn of(result: &LoadResult, scenario: &Scenario) -> Self {
+        let is_storm = matches!(scenario, Scenario::Storm { .. });
+        result.refusals().filter(|_| !is_storm).map_or(Self::Completed, |refusals| {
+            let reason =
+                format!("the subject refused what clients sent: {refusals}; check its path and who may publish");
+            Self::Failed { reason, phase: Some(Phase::Load) }
+        })
+    }
+}
+
 /// Counters of our server at one instant; cumulative but for the gauges.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -303,6 +317,27 @@ impl PlannedRun {
     /// Name for people: `tangen-chat · websocket · 100 clients · repeat 2`.
     pub fn label(&self) -> String {
         format!("{} · repeat {}", self.cell.label(), self.repeat)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pushlab_workload::errors::ErrorCount;
+    use pushlab_workload::scenario::Outage;
+
+    #[test]
+    fn a_run_whose_publications_were_refused_has_failed_and_says_why() {
+        let error = "/publish answered 403 {\"error\":\"forbidden\"}".to_owned();
+        let refused = LoadResult { refused: vec![ErrorCount { error, count: 1_350 }], ..LoadResult::default() };
+        let echo = Scenario::Echo { interval_ms: 1, payload_bytes: 50, streamed: false };
+        let Outcome::Failed { reason, phase } = Outcome::of(&refused, &echo) else { panic!("it counts") };
+        let said = "the subject refused what clients sent: /publish answered 403 {\"error\":\"forbidden\"} (1350 times); \
+                    check its path and who may publish";
+        assert_eq!((reason.as_str(), phase), (said, Some(Phase::Load)));
+        assert_eq!(Outcome::of(&LoadResult::default(), &echo), Outcome::Completed);
+        let storm = Scenario::Storm { missed: 1, payload_bytes: 50, return_over_ms: 0, outage: Outage::Kill };
+        assert_eq!(Outcome::of(&refused, &storm), Outcome::Completed, "a server that is about to go refuses");
     }
 }
 

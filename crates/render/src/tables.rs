@@ -67,7 +67,9 @@ fn row(label: &str, point: &Point, shown: &[&MetricInfo]) -> Vec<String> {
         let lacking = point.lacking.get(&metric.name).map(|lacking| lacking.why.words().to_owned());
         lacking.unwrap_or_else(|| figure(point.figures.get(&metric.name).copied()))
     }));
-    row.extend([format!("{} {} {}", point.lost, point.duplicated, point.reordered), notes.join(" ")]);
+    let wrong = [point.lost, point.duplicated, point.reordered];
+    let wrong = wrong.map(|count| count.map_or_else(|| "–".to_owned(), |count| count.to_string()));
+    row.extend([wrong.join(" "), notes.join(" ")]);
     row
 }
 

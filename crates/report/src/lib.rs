@@ -196,12 +196,13 @@ pub struct Point {
     /// Why there are no figures of what was measured, by the metric's name.
     #[serde(default)]
     pub lacking: BTreeMap<String, Lacking>,
-    /// Summed over the runs: deliveries expected and not received, of which no client was told.
-    pub lost: u64,
-    /// Summed over the runs: deliveries received more than once.
-    pub duplicated: u64,
-    /// Summed over the runs: deliveries received after a later one of the same publisher.
-    pub reordered: u64,
+    /// Summed over the runs: deliveries expected and not received, of which no client was told; absent where that is not
+    /// known, as of figures that were imported.
+    pub lost: Option<u64>,
+    /// Summed over the runs: deliveries received more than once; absent where that is not known.
+    pub duplicated: Option<u64>,
+    /// Summed over the runs: deliveries received after a later one of the same publisher; absent where that is not known.
+    pub reordered: Option<u64>,
     /// Codes of the warnings raised by this cell's runs.
     pub warnings: Vec<String>,
     /// What happened over time in one representative run (the median one by response time).

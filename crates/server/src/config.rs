@@ -173,8 +173,8 @@ impl Config {
 /// A back end to connect to. Every text message from it is published as it comes.
 #[derive(Debug, Clone)]
 pub struct Feed {
-    /// Resolved address.
-    pub address: SocketAddr,
+    /// Resolved addresses, in the order in which to try them.
+    pub addresses: Vec<SocketAddr>,
     /// `Host` of the request.
     pub host: String,
     /// Path and query of the request.

@@ -58,12 +58,17 @@ impl<'o> Head<'o> {
     }
 
     /// Begins that of an error, with the fields that belong to its code; `after_ms` is when to ask again, if that is known.
-    pub fn of_error(out: HeadOut<'o>, code: ErrorCode, after_ms: Option<u64>) -> Self {
+    pub fn of_error(out: HeadOut<'o>, code: ErrorCode, after_ms: Option<u64>, readers: ReadableBy<'_>) -> Self {
         let head = Self::new(out, code.http_status());
         match code {
             ErrorCode::UpgradeRequired => head.field("Upgrade", "websocket").field("Sec-WebSocket-Version", "13"),
             ErrorCode::Unauthorized | ErrorCode::TokenExpired => head.field("WWW-Authenticate", "Bearer"),
-            _ if matches!(code.http_status(), 429 | 503) => head.field("Retry-After", &retry_after(after_ms)),
+            _ if matches!(code.http_status(), 429 | 503) => {
+                let head = head.field("Retry-After", &retry_after(after_ms));
+                // Pages of other sites see no other fields than a few usual ones.
+                let is_shared = !matches!(readers, ReadableBy::OwnPages);
+                if is_shared { head.field("Access-Control-Expose-Headers", "Retry-After") } else { head }
+            }
             _ => head,
         }
     }
@@ -196,7 +201,7 @@ pub fn encode_preflight(out: HeadOut<'_>, readers: ReadableBy<'_>) {
     Head::new(out, 204)
         .readable_by(readers)
         .field("Access-Control-Allow-Methods", "GET, POST")
-        .field("Access-Control-Allow-Headers", "authorization, content-type, last-event-id")
+        .field("Access-Control-Allow-Headers", "authorization, cache-control, content-type, last-event-id")
         .field("Access-Control-Max-Age", "86400")
         .end();
 }
@@ -231,7 +236,7 @@ pub fn encode_websocket(out: HeadOut<'_>, accept: Option<&str>, extension: Optio
 pub fn refusal(code: ErrorCode, text: &str, audience: Audience<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     let body = error_body(code, text, None);
-    Head::of_error(HeadOut::Text(&mut out), code, None).end_before_body(
+    Head::of_error(HeadOut::Text(&mut out), code, None, audience.readers).end_before_body(
         "application/json",
         body.len(),
         audience,
@@ -330,6 +335,9 @@ mod tests {
         );
         let text = String::from_utf8(refusal(ErrorCode::Overloaded, "\"later\"", OWN_PAGES)).unwrap();
         assert!(text.starts_with("HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n"), "{text}");
+        assert!(!text.contains("Access-Control"), "{text}");
+        let text = String::from_utf8(refusal(ErrorCode::Overloaded, "\"later\"", ALL_PAGES)).unwrap();
+        assert!(text.contains("\r\nAccess-Control-Expose-Headers: Retry-After\r\n"), "{text}");
         assert!(text.ends_with("\r\n\r\n{\"error\":\"overloaded\",\"message\":\"\\\"later\\\"\"}\n"), "{text}");
     }
 
@@ -396,7 +404,8 @@ mod tests {
         ];
         assert_eq!(stream, owned(&expected));
         let refused = listed(|out| {
-            Head::of_error(out, ErrorCode::UpgradeRequired, None).end_before_body("a/b", 7, OWN_PAGES, false)
+            Head::of_error(out, ErrorCode::UpgradeRequired, None, ReadableBy::OwnPages)
+                .end_before_body("a/b", 7, OWN_PAGES, false)
         });
         let expected = [
             (":status", "426"),

@@ -1,10 +1,11 @@
 //! Who may do what: the one place that decides it.
 
-use crate::pass::{Pass, bearers, cookies, named};
+use crate::pass::{Pass, bearers, named};
 use crate::site::{Guests, NamedPage, RequestOrigin, Site};
 use pushlab_access::proxies::TrustedProxies;
 use pushlab_access::{LimitReached, LiveAccess, Person, Right, TokenError};
 use pushlab_wire::codes::ErrorCode;
+use pushlab_wire::fields::trimmed;
 use pushlab_wire::http::{RequestHead, split_target};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -179,12 +180,11 @@ impl Gate {
     pub fn shown(&self, head: &RequestHead<'_, '_>, unix_s: u64, checks: &mut usize) -> Option<Shown> {
         let access = self.access.as_ref()?;
         let ticket = || split_target(head.target).1.find(|(name, _)| name == "ticket").map(|(_, value)| value);
-        let fields = head.fields_and_cookies();
-        Some(if let Some(token) = sent_token(fields.clone()) {
+        Some(if let Some(token) = sent_token(head.fields()) {
             access.check(token, unix_s, checks)
         } else if let Some(ticket) = ticket() {
             access.person_by_ticket(&ticket, unix_s, checks)
-        } else if let Some(token) = self.kept_token(fields, access) {
+        } else if let Some(token) = self.kept_token(head, access) {
             access.check(token, unix_s, checks)
         } else {
             Ok(access.rules().anonymous())
@@ -194,23 +194,19 @@ impl Gate {
     /// The token that a request shows, as whoever wants a ticket for it does.
     pub fn token<'h>(&self, head: &RequestHead<'_, 'h>) -> Option<&'h str> {
         let access = self.access.as_ref()?;
-        let fields = head.fields_and_cookies();
-        sent_token(fields.clone()).or_else(|| self.kept_token(fields, access))
+        sent_token(head.fields()).or_else(|| self.kept_token(head, access))
     }
 
     /// The token in the cookie that the access file names. Browsers send it with every request, whichever page makes
     /// it: it counts only from a named page or one of the server's own.
-    fn kept_token<'h>(
-        &self,
-        fields: impl Iterator<Item = (&'h str, &'h str)> + Clone,
-        access: &LiveAccess,
-    ) -> Option<&'h str> {
+    fn kept_token<'h>(&self, head: &RequestHead<'_, 'h>, access: &LiveAccess) -> Option<&'h str> {
         let rules = access.rules();
         let name = rules.cookie()?;
-        let (_, token) = cookies(fields.clone()).find(|(other, _)| *other == name)?;
-        let is_named = match self.site.request_origin(fields.clone()) {
+        let (_, token) =
+            head.cookies().filter_map(|cookie| cookie.split_once('=')).find(|(other, _)| *other == name)?;
+        let is_named = match self.site.request_origin(head.fields()) {
             RequestOrigin::Own => true,
-            RequestOrigin::Guest => self.site.page_of(fields).is_some(),
+            RequestOrigin::Guest => self.site.page_of(head.fields()).is_some(),
             RequestOrigin::Link | RequestOrigin::OtherSite | RequestOrigin::OtherName => false,
         };
         is_named.then_some(token)
@@ -312,7 +308,7 @@ fn offered_tokens<'h>(fields: impl Iterator<Item = (&'h str, &'h str)>) -> impl 
 
 /// The subprotocols that a WebSocket's client offers.
 pub fn subprotocols<'h>(fields: impl Iterator<Item = (&'h str, &'h str)>) -> impl Iterator<Item = &'h str> {
-    named(fields, "sec-websocket-protocol").flat_map(|names| names.split(',')).map(str::trim)
+    named(fields, "sec-websocket-protocol").flat_map(|names| names.split(',')).map(trimmed)
 }
 
 /// What to tell whose limit is reached.

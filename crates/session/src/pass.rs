@@ -3,6 +3,7 @@
 //! listens there.
 
 use core::hint::black_box;
+use pushlab_wire::fields::trimmed;
 use std::fmt;
 
 /// The secret. It is printed where whoever starts the server reads it, and nowhere else.
@@ -27,18 +28,13 @@ pub(crate) fn named<'h>(
     fields: impl Iterator<Item = (&'h str, &'h str)>,
     name: &'static str,
 ) -> impl Iterator<Item = &'h str> {
-    fields.filter(move |(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
-}
-
-/// The cookies that come with a request, by name and value.
-pub fn cookies<'h>(fields: impl Iterator<Item = (&'h str, &'h str)>) -> impl Iterator<Item = (&'h str, &'h str)> {
-    named(fields, "cookie").flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='))
+    fields.filter(move |(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| trimmed(value))
 }
 
 /// The bearer tokens that come with a request (RFC 6750, section 2.1).
 pub(crate) fn bearers<'h>(fields: impl Iterator<Item = (&'h str, &'h str)>) -> impl Iterator<Item = &'h str> {
     let schemes = named(fields, "authorization").filter_map(|value| value.split_once(' '));
-    schemes.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim())
+    schemes.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| trimmed(token))
 }
 
 /// Does not tell it, so that it reaches no output by mistake.

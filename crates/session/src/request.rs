@@ -4,6 +4,7 @@ use crate::framing::Framing;
 use crate::gate::{Refusal, SUBPROTOCOL, subprotocols};
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
+use pushlab_wire::fields::number;
 use pushlab_wire::http::{RequestHead, Version, split_target};
 use pushlab_wire::native::{is_json, json_string, single_line};
 use pushlab_wire::transport::Transport;
@@ -227,6 +228,9 @@ impl<'a> Request<'a> {
             let text = format!("{name} takes {method}").into();
             return Err(Refused { code: ErrorCode::MethodNotAllowed, text, allow: Some(method) });
         }
+        if method == "POST" && head.headers("content-encoding").any(|coding| !coding.eq_ignore_ascii_case("identity")) {
+            return Err((ErrorCode::Unsupported, "Content-Encoding; send the body as it is".into()).into());
+        }
         if rules.is_draining && !path.is_for_watchers() {
             return Err((ErrorCode::Draining, "the server is stopping; connect again".into()).into());
         }
@@ -306,7 +310,8 @@ fn read_parameters<'a>(
             "v" => return Err(bad("v is 1 or 2")),
             "newest" if path != Path::Poll => {}
             "newest" => {
-                read.newest = Some(value.parse().map_err(|_| bad("newest is a number of messages, at least 1"))?)
+                let count = number(value.as_bytes()).and_then(|count| NonZeroU32::new(count.try_into().ok()?));
+                read.newest = Some(count.ok_or_else(|| bad("newest is a number of messages, at least 1"))?);
             }
             "data" if path == Path::EchoEvent => read.data = value,
             "mode" if value == "poll" => read.is_polling = true,
@@ -368,7 +373,8 @@ fn bad(text: &'static str) -> Refusal {
 }
 
 fn is_text(head: &RequestHead<'_, '_>) -> bool {
-    head.header("content-type").is_some_and(|v| v.trim_start().to_ascii_lowercase().starts_with("text/plain"))
+    let kind = head.header("content-type").and_then(|value| value.as_bytes().first_chunk());
+    kind.is_some_and(|kind: &[u8; 10]| kind.eq_ignore_ascii_case(b"text/plain"))
 }
 
 #[cfg(test)]
@@ -414,6 +420,8 @@ mod tests {
                 "Publish { subscription: Subscription { channels: [\"a\"], after: None }, is_text: true }",
             ),
             ("HEAD /healthz HTTP/1.1", "Health"),
+            ("GET http://127.0.0.1:8000/healthz HTTP/1.1", "Health"),
+            ("GET HTTP://h/sse/echo?data=1 HTTP/1.1", "EchoEvent { data: \"1\" }"),
             ("OPTIONS /anything HTTP/1.1", "Preflight"),
         ] {
             assert_eq!(read(request, &RULES).as_deref(), Ok(expected), "{request}");
@@ -439,6 +447,7 @@ mod tests {
             ("GET /poll?channel=a&wait=soon HTTP/1.1", &RULES, ErrorCode::BadRequest, None),
             ("POST /sse/echo?data=1 HTTP/1.1", &RULES, ErrorCode::MethodNotAllowed, Some("GET")),
             ("GET /poll?channel=a&newest=0 HTTP/1.1", &RULES, ErrorCode::BadRequest, None),
+            ("GET /poll?channel=a&newest=%2B1 HTTP/1.1", &RULES, ErrorCode::BadRequest, None),
             ("GET /poll?channel=a&newest=all HTTP/1.1", &RULES, ErrorCode::BadRequest, None),
             ("GET /poll?channel=a&newest=1&after=e.7 HTTP/1.1", &RULES, ErrorCode::BadRequest, None),
             ("GET /poll?channel=a&newest=1&wait=1 HTTP/1.1", &RULES, ErrorCode::BadRequest, None),

@@ -1,6 +1,7 @@
 //! Which pages are a server's own, by what browsers say of the page that sent a request.
 
 use core::net::IpAddr;
+use pushlab_wire::fields::{number, trimmed};
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
@@ -212,7 +213,7 @@ impl Site {
 
 /// The values of a field.
 fn values<'h>(fields: impl Iterator<Item = (&'h str, &'h str)>, name: &'static str) -> impl Iterator<Item = &'h str> {
-    fields.filter(move |(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+    fields.filter(move |(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| trimmed(value))
 }
 
 /// The name of `HOST` or `HOST:PORT`, an address of IPv6 without its brackets; `None` of what is neither.
@@ -221,7 +222,7 @@ fn name_of(host: &str) -> Option<&str> {
         Some(rest) => rest.split_once(']').filter(|(name, _)| name.contains(':'))?,
         None => host.find(':').map_or((host, ""), |at| host.split_at(at)),
     };
-    let is_port = |port: &str| port.parse::<u16>().is_ok() && port.bytes().all(|b| b.is_ascii_digit());
+    let is_port = |port: &str| number(port.as_bytes()).is_some_and(|port| port <= 65_535);
     let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:".contains(&b));
     (is_name && (rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port))).then_some(name)
 }

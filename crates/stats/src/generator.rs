@@ -53,7 +53,7 @@ pub struct GeneratorLoad {
     pub turn_p99_ms: f64,
     /// 99th percentile of its publications' lateness, ms; 0 when it published nothing.
     pub lateness_p99_ms: f64,
-    /// Share of the publications due in the load phase that left after it.
+    /// Share of the publications due in the load phase that left after it, or never.
     pub left_after: f64,
 }
 
@@ -101,7 +101,10 @@ pub fn generator_warnings(load: &GeneratorLoad, limits: &GeneratorLimits) -> Vec
         let (late, limit) = (load.lateness_p99_ms, limits.lateness_p99_ms_max);
         let mut detail = format!("lateness p99 {late:.1} ms, limit {limit} ms");
         if is_another_load {
-            detail.push_str(&format!("; {:.0} % of publications left after the load phase", load.left_after * 100.0));
+            detail.push_str(&format!(
+                "; {:.0} % of publications left after the load phase or never",
+                load.left_after * 100.0
+            ));
         }
         warnings.push(Warning::new(WarningCode::Lateness, detail));
     }

@@ -58,6 +58,12 @@ pub enum WarningCode {
     ProberShare,
     /// Clocks differ by an unknown amount that is larger than what was measured across them.
     OneWayUnsure,
+    /// A CPU quota, as containers have them, held up the generator or the subject.
+    CpuQuota,
+    /// Most of the load was never sent, or nothing was due.
+    Unsent,
+    /// Clients received other clients' messages in place of answers.
+    Misdirected,
 }
 
 /// How much a warning takes away.
@@ -275,6 +281,31 @@ pub const WARNINGS: &[WarningKind] = &[
                   all else stand. Bring the coordinator nearer to its workers, or measure on one host; a browser needs \
                   cores with time to spare.",
     },
+    WarningKind {
+        code: WarningCode::CpuQuota,
+        name: "cpu-quota",
+        withholds: &[Figures::Latency, Figures::Response],
+        message: "A CPU quota, as containers have them, stopped the generator or the server until its next period. \
+                  Latencies and response times include these stops and are left out; counts and the server's CPU, \
+                  memory and bytes stand. Remove the quota (Docker: --cpus, Kubernetes: limits.cpu), raise it, or \
+                  give the container cores of its own (--cpuset-cpus).",
+    },
+    WarningKind {
+        code: WarningCode::Unsent,
+        name: "unsent",
+        withholds: &[Figures::All],
+        message: "Most publications of the load phase were never sent, so the run says nothing about a subject under \
+                  this load. Lower the rate, make the load phase longer than the interval, or look at what keeps the \
+                  subject from reading.",
+    },
+    WarningKind {
+        code: WarningCode::Misdirected,
+        name: "misdirected",
+        withholds: &[Figures::All],
+        message: "Clients that send echoes received those of other clients: the subject broadcasts, so its CPU time, \
+                  bytes and latencies are not those of an echo. Measure an endpoint that answers the sender alone, or \
+                  use scenario chat.",
+    },
 ];
 
 impl WarningCode {
@@ -373,7 +404,7 @@ mod tests {
             assert_eq!(serde_json::to_string(&kind.code).unwrap(), format!("\"{}\"", kind.name));
             assert!(kind.message.ends_with('.') && !kind.message.contains("  "), "{}", kind.name);
         }
-        assert_eq!(WarningCode::OneWayUnsure as usize + 1, WARNINGS.len(), "every code has a row");
+        assert_eq!(WarningCode::Misdirected as usize + 1, WARNINGS.len(), "every code has a row");
     }
 
     #[test]

@@ -116,6 +116,16 @@ pub enum StoreError {
         /// References that would have been understood and look alike, best first.
         near: Vec<String>,
     },
+    /// A campaign is named twice where each counts once.
+    #[error("`{reference}` and `{before}` are both result {id}: named twice, it would look more certain than it is")]
+    Twice {
+        /// What was asked for.
+        reference: String,
+        /// What named it before.
+        before: String,
+        /// The campaign.
+        id: i64,
+    },
     /// The campaign has that run already.
     #[error("result {campaign} has run {place} already; it was kept and the new one was not stored")]
     Taken {

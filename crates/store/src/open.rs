@@ -1,9 +1,11 @@
 //! Opening a database: whose it is, which format it has, and bringing it to the newest.
 
+use crate::beside::beside;
 use crate::error::StoreError;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -45,7 +47,7 @@ pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
     }
     let sqlite = |source| StoreError::of_sqlite(path, source);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags).map_err(sqlite)?;
+    let mut connection = Connection::open_with_flags(place(path)?, flags).map_err(sqlite)?;
     connection.busy_timeout(BUSY_WAIT).map_err(sqlite)?;
     if connection.is_readonly("main").map_err(sqlite)? {
         return Err(StoreError::ReadOnly { path: path.to_owned() });
@@ -62,9 +64,38 @@ pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
 /// Opens the database at `path` to read it. In a file that somebody else may have made, views and triggers can call
 /// only harmless functions.
 pub(crate) fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
+    match read_from(path, place(path)?.as_os_str()) {
+        // SQLite shares the log's index with writers through a file that it makes beside the database. Where it cannot,
+        // nobody writes through it, and without a log the database is whole.
+        Err(StoreError::ReadOnly { .. }) if path.is_file() && !has_log(path) => read_from(path, &unchanging(path)),
+        read => read,
+    }
+}
+
+/// Whether a log beside the database holds what is not in it yet.
+fn has_log(path: &Path) -> bool {
+    fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0)
+}
+
+/// The name by which SQLite opens a file that does not change: its path with all but plain letters as `%XX`
+/// (<https://www.sqlite.org/uri.html>).
+fn unchanging(path: &Path) -> OsString {
+    let mut uri = "file:".to_owned();
+    for &byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' => uri.push(char::from(byte)),
+            byte if byte.is_ascii_alphanumeric() => uri.push(char::from(byte)),
+            byte => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    (uri + "?immutable=1").into()
+}
+
+fn read_from(path: &Path, name: &OsStr) -> Result<Connection, StoreError> {
     let sqlite = |source| StoreError::of_sqlite(path, source);
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(sqlite)?;
+    let mut flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    flags.set(OpenFlags::SQLITE_OPEN_URI, name.as_bytes().starts_with(b"file:"));
+    let connection = Connection::open_with_flags(name, flags).map_err(sqlite)?;
     connection.busy_timeout(BUSY_WAIT).map_err(sqlite)?;
     connection.pragma_update(None, "query_only", true).map_err(sqlite)?;
     connection.pragma_update(None, "trusted_schema", false).map_err(sqlite)?;
@@ -73,6 +104,11 @@ pub(crate) fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
         return Err(StoreError::Older { path: path.to_owned(), found, known: known() });
     }
     Ok(connection)
+}
+
+/// The file itself: SQLite would take `file:x` for a URI and `:memory:` for no file, and the lock beside them would not.
+fn place(path: &Path) -> Result<PathBuf, StoreError> {
+    std::path::absolute(path).map_err(|source| StoreError::of_system(path, source))
 }
 
 fn known() -> i64 {
@@ -134,6 +170,12 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn any_path_is_a_name_of_a_file_that_does_not_change() {
+        assert_eq!(unchanging(Path::new("/a b/é?#%.db")), *"file:/a%20b/%C3%A9%3F%23%25.db?immutable=1");
+        assert_eq!(unchanging(Path::new("results.db")), *"file:results.db?immutable=1");
+    }
 
     #[test]
     fn data_goes_where_the_desktop_says() {

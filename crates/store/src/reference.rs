@@ -27,6 +27,20 @@ pub(crate) fn find(rows: &[CampaignRow], reference: &str) -> Result<CampaignRow,
     Err(StoreError::NotFound { reference: reference.to_owned(), near })
 }
 
+/// Finds what [`crate::Store::find_all`] describes.
+pub(crate) fn find_all<R: AsRef<str>>(rows: &[CampaignRow], references: &[R]) -> Result<Vec<CampaignRow>, StoreError> {
+    let mut found: Vec<CampaignRow> = Vec::new();
+    for reference in references {
+        let row = find(rows, reference.as_ref())?;
+        if let Some(place) = found.iter().position(|other| other.id == row.id) {
+            let [reference, before] = [reference, &references[place]].map(|reference| reference.as_ref().to_owned());
+            return Err(StoreError::Twice { reference, before, id: row.id });
+        }
+        found.push(row);
+    }
+    Ok(found)
+}
+
 /// The name and how many campaigns of that name to go back.
 fn parse(reference: &str) -> (&str, usize) {
     if let Some(name) = reference.strip_suffix("@previous") {
@@ -104,6 +118,20 @@ mod tests {
         assert_eq!(id("odd~1"), Some(5));
         assert_eq!(id("compare~x"), None);
         assert_eq!(id(""), None);
+    }
+
+    #[test]
+    fn a_campaign_is_meant_once_whatever_it_is_called() {
+        let rows = rows(&["compare", "chat", "compare"]);
+        let ids = |references: &[&str]| {
+            find_all(&rows, references).map(|found| found.iter().map(|row| row.id).collect::<Vec<_>>())
+        };
+        assert_eq!(ids(&["compare", "chat", "compare~1"]).unwrap(), [3, 2, 1]);
+        for twice in [["chat", "chat"], ["compare", "3"], ["compare@previous", "1"]] {
+            let error = ids(&twice).unwrap_err();
+            assert!(matches!(error, StoreError::Twice { .. }) && error.to_string().contains("named twice"), "{error}");
+        }
+        assert!(matches!(ids(&["chat", "other"]), Err(StoreError::NotFound { .. })));
     }
 
     #[test]

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 pub struct Store {
     connection: Connection,
     path: PathBuf,
+    is_read_only: bool,
 }
 
 impl Store {
@@ -35,7 +36,7 @@ impl Store {
     /// [`StoreError::NotOurs`], [`StoreError::Newer`], [`StoreError::ReadOnly`]: the file was not touched. Those of
     /// the disk.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        Ok(Self { connection: open::open(path)?, path: path.to_owned() })
+        Ok(Self { connection: open::open(path)?, path: path.to_owned(), is_read_only: false })
     }
 
     /// Opens the database at `path` only for reading: nothing is created, brought to another format or written.
@@ -44,7 +45,24 @@ impl Store {
     /// [`StoreError::NotOurs`], [`StoreError::Newer`], [`StoreError::Older`]; those of the disk, also where there is no
     /// file.
     pub fn open_to_read(path: &Path) -> Result<Self, StoreError> {
-        Ok(Self { connection: open::open_to_read(path)?, path: path.to_owned() })
+        Ok(Self { connection: open::open_to_read(path)?, path: path.to_owned(), is_read_only: true })
+    }
+
+    /// Opens the database at `path` as [`Store::open`] does or, where that is there and may not be written, only for
+    /// reading.
+    ///
+    /// # Errors
+    /// Those of [`Store::open`].
+    pub fn open_as_allowed(path: &Path) -> Result<Self, StoreError> {
+        match Self::open(path) {
+            Err(why @ StoreError::ReadOnly { .. }) => Self::open_to_read(path).map_err(|_| why),
+            opened => opened,
+        }
+    }
+
+    /// Whether it was opened only for reading.
+    pub fn is_read_only(&self) -> bool {
+        self.is_read_only
     }
 
     /// The file.
@@ -95,6 +113,14 @@ impl Store {
     /// [`StoreError::NotFound`] with names that look alike.
     pub fn find(&self, reference: &str) -> Result<CampaignRow, StoreError> {
         reference::find(&self.campaigns()?, reference)
+    }
+
+    /// The campaigns that a person means, each of them once: see [`Store::find`].
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] with names that look alike, [`StoreError::Twice`].
+    pub fn find_all<R: AsRef<str>>(&self, references: &[R]) -> Result<Vec<CampaignRow>, StoreError> {
+        reference::find_all(&self.campaigns()?, references)
     }
 
     /// A campaign without its runs.

@@ -3,7 +3,7 @@
 use pushlab_dialects::Dialect;
 use pushlab_load::reach::reach;
 use pushlab_workload::plan::{Speaks, Target, TlsTarget, Trust};
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 use url::{Position, Url};
 
@@ -74,12 +74,13 @@ impl External {
         Ok(Self { url: text.to_owned(), authority, speaks, host: host.to_owned(), port, has_tls, prefix })
     }
 
-    /// How it is reached, by the address that its host has now.
+    /// How it is reached: by the first address of its host at which somebody listens, or else the first of all.
     ///
     /// # Errors
     /// As a sentence, when the host is not known.
     pub fn target(&self) -> Result<Target, String> {
-        let address = self.address()?;
+        let addresses = self.addresses()?;
+        let address = first_listening(&addresses).ok_or_else(|| format!("{} has no address", self.host))?;
         let server_name = self.host.trim_matches(['[', ']']).to_owned();
         let tls = self.has_tls.then_some(TlsTarget { server_name, trust: Trust::System });
         Ok(Target { address, authority: self.authority.clone(), path: self.prefix.clone(), tls })
@@ -99,15 +100,19 @@ impl External {
         format!("{}://{}", if self.has_tls { "https" } else { "http" }, self.authority)
     }
 
-    fn address(&self) -> Result<SocketAddr, String> {
+    /// All addresses that its host has now, in the order in which to try them (RFC 6724).
+    fn addresses(&self) -> Result<Vec<SocketAddr>, String> {
         let Self { host, port, .. } = self;
-        let found = format!("{host}:{port}").to_socket_addrs().map(|mut addresses| addresses.next());
-        match found {
-            Ok(Some(address)) => Ok(address),
-            Ok(None) => Err(format!("{host} has no address")),
-            Err(error) => Err(format!("cannot find {host}: {error}")),
-        }
+        let found = format!("{host}:{port}").to_socket_addrs();
+        found.map(Iterator::collect).map_err(|error| format!("cannot find {host}: {error}"))
     }
+}
+
+/// The first of several addresses at which somebody listens, or else the first.
+fn first_listening(addresses: &[SocketAddr]) -> Option<SocketAddr> {
+    let listens = |address: &&SocketAddr| TcpStream::connect_timeout(address, REACH_WITHIN).is_ok();
+    let found = if addresses.len() > 1 { addresses.iter().find(listens) } else { None };
+    found.or(addresses.first()).copied()
 }
 
 fn dialect(name: &str) -> Result<Dialect, String> {
@@ -152,6 +157,19 @@ mod tests {
             let path_of = external.speaks.unwrap().path;
             assert_eq!((external.authority.as_str(), path_of.as_str()), (authority, path), "{place}");
         }
+    }
+
+    #[test]
+    fn every_address_of_a_host_is_tried() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let listening = listener.local_addr().unwrap();
+        // Nobody listens there.
+        let closed = [SocketAddr::new("::1".parse().unwrap(), listening.port()), "127.0.0.1:1".parse().unwrap()];
+        assert_eq!(first_listening(&[closed[0], closed[1], listening]), Some(listening));
+        assert_eq!((first_listening(&closed), first_listening(&[])), (Some(closed[0]), None));
+        let by_name = External::parse(&format!("http://localhost:{}/", listening.port())).unwrap();
+        assert_eq!(by_name.target().unwrap().address, listening);
+        assert_eq!(by_name.reach(), Ok(()));
     }
 
     #[test]

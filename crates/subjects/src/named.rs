@@ -46,6 +46,9 @@ impl Named {
             if place.is_empty() || name == OURS || !is_name(name) {
                 return Err(format!("subject {text:?}: use NAME=PATH, NAME of lower-case letters, digits and hyphens"));
             }
+            if is_address(place) {
+                return Err(format!("subject {text:?}: a running server is written {}", external::FORM));
+            }
             return match place.contains("://") {
                 true => named(name, Server::External(External::parse(place)?)),
                 false => named(name, Server::Ours(Some(PathBuf::from(place)))),
@@ -220,6 +223,13 @@ fn has_too_few_cores(manifest: &Manifest, cores: usize) -> Option<String> {
     })
 }
 
+/// Whether a place is a server's without its scheme, `HOST:PORT`, and no path.
+fn is_address(place: &str) -> bool {
+    let authority = place.split('/').next().unwrap_or_default();
+    let port = authority.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port);
+    port.is_some_and(|port| port.parse::<u16>().is_ok())
+}
+
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
@@ -286,6 +296,8 @@ mod tests {
             ("nginx", "is not known; known are"),
             ("node-bare:telepathy", "has no transport"),
             ("pushlab=/opt/pushlab", "use NAME=PATH"),
+            ("live=127.0.0.1:8000", "a running server is written NAME=[DIALECT+]http"),
+            ("live=push.example.org:8000/chat", "a running server is written NAME=[DIALECT+]http"),
             ("Old=/opt/pushlab", "lower-case"),
             ("chat=morse+http://h/", "is not known; known are native and"),
         ] {

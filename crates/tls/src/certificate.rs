@@ -4,9 +4,13 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{NoServerSessionStorage, ProducesTickets, ServerConfig};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
+
+/// Longest file that is read: 16 MiB, which it takes of memory.
+const PEM_BYTES_MAX: u64 = 16 << 20;
 
 /// The files with which a server speaks TLS, both PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +39,13 @@ pub enum TlsError {
         path: PathBuf,
         /// What is wrong with it.
         source: pem::Error,
+    },
+    /// A key that needs a passphrase.
+    #[error("{} is protected by a passphrase, which nobody can give at the start; `openssl pkey -in {} -out FILE` writes it \
+             without one", path.display(), path.display())]
+    Encrypted {
+        /// Which one.
+        path: PathBuf,
     },
     /// A file without a certificate.
     #[error("{} has no section CERTIFICATE; give --tls-certificate the server's certificate, and behind it those of \
@@ -134,12 +145,21 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
 }
 
 fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
-    PrivateKeyDer::from_pem_slice(&read(path)?).map_err(|source| match source {
+    let bytes = read(path)?;
+    PrivateKeyDer::from_pem_slice(&bytes).map_err(|source| match source {
+        // Of PKCS #8, and of the older form.
+        _ if bytes.windows(9).any(|bytes| bytes == b"ENCRYPTED") => TlsError::Encrypted { path: path.to_owned() },
         pem::Error::NoItemsFound => TlsError::NoKey { path: path.to_owned() },
         source => TlsError::BadPem { path: path.to_owned(), source },
     })
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
-    std::fs::read(path).map_err(|source| TlsError::Unreadable { path: path.to_owned(), source })
+    let mut pem = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(PEM_BYTES_MAX + 1).read_to_end(&mut pem));
+    let whole = read.and_then(|length| match length as u64 > PEM_BYTES_MAX {
+        true => Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is longer than 16 MiB, the most that is read")),
+        false => Ok(pem),
+    });
+    whole.map_err(|source| TlsError::Unreadable { path: path.to_owned(), source })
 }

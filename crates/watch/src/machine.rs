@@ -37,13 +37,15 @@ impl MachineWatch {
         match phase {
             Phase::WarmUp => self.kernel_idle_bytes = kernel_memory_bytes(),
             Phase::Load => {
-                self.before_load = MachineLoad::now();
+                self.before_load = MachineLoad::now(self.subject);
                 self.tcp_before = self.subject.and_then(TcpActivity::of);
             }
             Phase::After => {
                 self.tcp = self.tcp_before.and_then(|then| Some(TcpActivity::of(self.subject?)?.since(then)))
             }
-            Phase::Drain => self.load = self.before_load.and_then(|before| Some(MachineLoad::now()?.since(before))),
+            Phase::Drain => {
+                self.load = self.before_load.and_then(|before| Some(MachineLoad::now(self.subject)?.since(before)))
+            }
             _ => {}
         }
     }

@@ -487,7 +487,7 @@ const CLOSE_CODES: [Row; 15] = [
         number: 4001,
         retry: true,
         meaning: "The subscriber read more slowly than its channels publish, its queue was full, and the policy is close.",
-        action: "Resume with the last cursor and reload on a gap; subscribe to less, or choose another slow-subscriber policy.",
+        action: "Resume with the last cursor and, after a gap, fetch the state again; subscribe to less, or choose another slow-subscriber policy.",
     },
     Row {
         name: "idle-timeout",
@@ -600,9 +600,9 @@ pub enum ExitCode {
     SubjectFailed,
     /// `interrupted`, 5: The experiment was interrupted; every finished run is stored.
     Interrupted,
-    /// `results-unwritable`, 6: The results cannot be written: no space, no permission, or another process holds them.
+    /// `results-unwritable`, 6: Results, a report or what a command prints cannot be written: no space, no permission, or another process holds them.
     ResultsUnwritable,
-    /// `machine-check-failed`, 7: This machine does not meet a requirement: descriptors, ports, memory, cores or a kernel setting.
+    /// `machine-check-failed`, 7: This machine does not meet a requirement: descriptors, ports, memory, cores, a device, a kernel setting or a program.
     MachineCheckFailed,
     /// `all-void`, 8: Every run was void, so there is nothing to report: the generator, not the subject, was the bottleneck.
     AllVoid,
@@ -633,14 +633,14 @@ const EXIT_CODES: [Row; 11] = [
         number: 3,
         retry: false,
         meaning: "The experiment file cannot be read, or asks for something impossible.",
-        action: "Correct the file at the line the message names.",
+        action: "Correct what the message names; schema/experiment.schema.json has the format.",
     },
     Row {
         name: "subject-failed",
         number: 4,
         retry: true,
         meaning: "A subject did not start, stopped early, or could not be reached, and a cell is left with no valid run.",
-        action: "Read the subject's log that the message names; the runs of the other subjects are stored.",
+        action: "Read the reason that each failed run gives, with the subject's last output; the runs of the other subjects are stored.",
     },
     Row {
         name: "interrupted",
@@ -653,15 +653,15 @@ const EXIT_CODES: [Row; 11] = [
         name: "results-unwritable",
         number: 6,
         retry: false,
-        meaning: "The results cannot be written: no space, no permission, or another process holds them.",
-        action: "Free the folder the message names, or choose another, and give the command again.",
+        meaning: "Results, a report or what a command prints cannot be written: no space, no permission, or another process holds them.",
+        action: "Free the place that the message names, or choose another, and give the command again; runs that the message says are stored need not be repeated.",
     },
     Row {
         name: "machine-check-failed",
         number: 7,
         retry: false,
-        meaning: "This machine does not meet a requirement: descriptors, ports, memory, cores or a kernel setting.",
-        action: "Do what the failed line of `pushlab doctor` says, or ask for a smaller experiment.",
+        meaning: "This machine does not meet a requirement: descriptors, ports, memory, cores, a device, a kernel setting or a program.",
+        action: "Do what the message or the failed line of `pushlab doctor` says, or ask for a smaller experiment.",
     },
     Row {
         name: "all-void",
@@ -675,7 +675,7 @@ const EXIT_CODES: [Row; 11] = [
         number: 9,
         retry: false,
         meaning: "What --fail-if names holds, or a comparison found a change for the worse (with --undecided fail: or could not rule it out): the measurement itself went well.",
-        action: "Read the report named in the message; the lines above it give the assertion and where it holds.",
+        action: "Read the message, which gives the assertion and where it holds, and the report that the command names.",
     },
     Row {
         name: "undecided",

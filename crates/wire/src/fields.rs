@@ -68,9 +68,55 @@ impl FieldList {
     }
 }
 
+/// Without the white space around it: SP and HTAB, and nothing else that Unicode calls so (RFC 9110, section 5.6.3).
+pub fn trimmed(text: &str) -> &str {
+    text.trim_matches([' ', '\t'])
+}
+
+/// [`trimmed`] of what may be no text.
+pub fn trimmed_bytes(mut bytes: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = bytes {
+        bytes = rest;
+    }
+    bytes
+}
+
+/// A number as protocols write it: decimal digits without a sign; `None` of anything else and of what is too large.
+pub fn number(digits: &[u8]) -> Option<u64> {
+    let digit = |byte: &u8| byte.is_ascii_digit().then(|| u64::from(byte - b'0'));
+    let (first, rest) = digits.split_first()?;
+    rest.iter().try_fold(digit(first)?, |number, byte| number.checked_mul(10)?.checked_add(digit(byte)?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_spaces_and_tabs_are_white_space() {
+        for (text, rest) in [
+            ("", ""),
+            (" \t ", ""),
+            ("\ta b\t ", "a b"),
+            ("\u{a0}a\u{a0}", "\u{a0}a\u{a0}"),
+            ("\u{2003}", "\u{2003}"),
+            ("\u{85}a", "\u{85}a"),
+            ("\x0ba\x0c", "\x0ba\x0c"),
+            ("\ra\n", "\ra\n"),
+        ] {
+            assert_eq!((trimmed(text), trimmed_bytes(text.as_bytes())), (rest, rest.as_bytes()), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_digits() {
+        for (text, value) in [("0", 0), ("007", 7), ("18446744073709551615", u64::MAX)] {
+            assert_eq!(number(text.as_bytes()), Some(value));
+        }
+        for bad in ["", "+5", "-5", " 5", "5 ", "5,5", "0x5", "5e0", "\u{665}", "18446744073709551616"] {
+            assert_eq!(number(bad.as_bytes()), None, "{bad:?}");
+        }
+    }
 
     #[test]
     fn fields_come_back_in_their_order() {

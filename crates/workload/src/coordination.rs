@@ -283,7 +283,7 @@ impl Coordinator {
         }
     }
 
-    /// Waits until all are subscribed. Where a host's connections are limited, those who wait for one may never be: the
+    /// Waits until all are subscribed, or one is refused for good. Where a host's connections are limited, those who wait for one may never be: the
     /// run goes on when nobody else is missing, or at the end of the time.
     fn wait_for_clients(&mut self, now: u64) {
         let all = self.sum();
@@ -300,7 +300,7 @@ impl Coordinator {
             } else {
                 self.begin(now + self.lead_ns());
             }
-        } else if is_late {
+        } else if is_late || all.refused > 0 {
             self.order_all(&Order::Abandon);
             let connected = all.subscribed + all.instruments;
             self.stage = Stage::GivingUp { since_ns: now, connected, has_prober };
@@ -379,12 +379,13 @@ impl Coordinator {
         if !self.workers.iter().all(|worker| worker.has_told) && now < since_ns + RESULT_NS {
             return;
         }
-        let errors = std::mem::take(&mut self.whole.errors).into_sorted();
-        let error = errors
-            .first()
+        let all = [&mut self.whole.refused, &mut self.whole.errors].map(|tally| std::mem::take(tally).into_sorted());
+        let error = all
+            .iter()
+            .find_map(|errors| errors.first())
             .map_or_else(|| "nothing arrived".to_owned(), |most| format!("{} ({} times)", most.error, most.count));
         let clients = self.plan.clients + self.roles.instruments();
-        let connect_ms = self.plan.phases.connect_ms;
+        let connect_ms = (since_ns.saturating_sub(self.origin_ns) / MS).min(self.plan.phases.connect_ms);
         self.stage = Stage::Over;
         let error = LoadError::NotConnected { connected, clients, connect_ms, has_prober, error };
         self.outputs.push_back(Output::Event(RunEvent::Failed(error)));
@@ -425,11 +426,12 @@ impl Coordinator {
         }
     }
 
-    /// Deliveries that what was published so far is still to make, or that were lost.
+    /// Deliveries that what was published so far, and not refused, is still to make, or that were lost.
     fn outstanding(&self, all: &WorkerState) -> u64 {
+        let published = all.published.saturating_sub(all.refused);
         let expected = match &self.timeline {
-            Some(timeline) => timeline.deliveries(&self.roles, all.published),
-            None => all.published * self.roles.receivers,
+            Some(timeline) => timeline.deliveries(&self.roles, published),
+            None => published * self.roles.receivers,
         };
         expected.saturating_sub(all.delivered)
     }

@@ -38,3 +38,4 @@ pub mod tally;
 pub mod timeline;
 pub mod traffic;
 pub mod turns;
+pub mod windows;

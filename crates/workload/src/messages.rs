@@ -91,6 +91,8 @@ pub struct WorkerState {
     pub load_delivered: u64,
     /// Deliveries of the load phase of which clients of a storm were told that they are gone.
     pub load_gone: u64,
+    /// Publications in any phase, and attempts to subscribe, that the subject refused.
+    pub refused: u64,
 }
 
 impl WorkerState {
@@ -115,6 +117,7 @@ impl Sum for WorkerState {
             load_published: all.load_published + own.load_published,
             load_delivered: all.load_delivered + own.load_delivered,
             load_gone: all.load_gone + own.load_gone,
+            refused: all.refused + own.refused,
         })
     }
 }

@@ -64,6 +64,12 @@ pub enum BadPlan {
         /// The limit.
         max: u64,
     },
+    /// Nothing to measure.
+    #[error("no publication is due in a load phase of {load_ms} ms: make it longer, or the interval shorter")]
+    NothingDue {
+        /// Length of the load phase.
+        load_ms: u64,
+    },
     /// The kernel's limit on descriptors.
     #[error(
         "each of {loops} loops needs {needed} descriptors and may hold {limit}: raise ulimit -n, or use fewer clients{}",

@@ -48,6 +48,8 @@ macro_rules! measured {
             pub ranks: Ranks,
             /// Errors.
             pub errors: ErrorTally,
+            /// Those of them with which the subject refused publications, or clients that were not subscribed.
+            pub refused: ErrorTally,
             /// Publications of the back end in each second, which it tells at the end.
             pub fed: Vec<u64>,
             /// Deliveries that publications to rooms should make; in other scenarios each makes the same number.
@@ -71,6 +73,7 @@ macro_rules! measured {
                 self.deliveries.truncate(MAX_MARKED_DELIVERIES);
                 self.ranks.merge(other.ranks);
                 self.errors.merge(other.errors);
+                self.refused.merge(other.refused);
                 self.fed.resize(self.fed.len().max(other.fed.len()), 0);
                 self.fed.iter_mut().zip(other.fed).for_each(|(own, more)| *own += more);
                 self.expected_in_rooms += other.expected_in_rooms;
@@ -89,6 +92,7 @@ macro_rules! measured {
                     busiest: self.busiest,
                     deliveries: self.deliveries,
                     errors: self.errors.into_sorted(),
+                    refused: self.refused.into_sorted(),
                     ..LoadResult::default()
                 }
             }
@@ -107,6 +111,9 @@ macro_rules! measured {
             pub end_ns: u64,
             /// Distinct errors with their counts: connection errors, HTTP statuses, error frames.
             pub errors: Vec<ErrorCount>,
+            /// Those of them with which the subject refused publications, or clients that were not subscribed.
+            #[serde(default)]
+            pub refused: Vec<ErrorCount>,
             /// Per second since the first phase began. The warm-up is in here too, so that steady state can be judged.
             pub seconds: Vec<Second>,
             /// What clients' bytes were for, from the first connection to the end of the run.
@@ -147,9 +154,27 @@ macro_rules! measured {
                 self.response_load.count() + self.response_unanswered.count()
             }
 
+            /// With what the subject refused publications and clients, most often first; `None` if it did not.
+            pub fn refusals(&self) -> Option<String> {
+                const NAMED_MAX: usize = 3;
+                let said = |refused: &ErrorCount| format!("{} ({} times)", refused.error, refused.count);
+                let named = self.refused.iter().take(NAMED_MAX).map(said);
+                named.reduce(|all, next| format!("{all}; {next}"))
+            }
+
             /// Deliveries that never came, and of which nobody was told that they are gone.
             pub fn lost_silently(&self) -> u64 {
                 self.lost.saturating_sub(self.lost_told)
+            }
+
+            /// Deliveries that the publications due in the load phase should have made. What could not be sent counts
+            /// with what one that was sent should make: a subject that stops reading owes it like one that loses it.
+            pub fn owed(&self) -> u64 {
+                if self.unsent == 0 || self.published == 0 {
+                    return self.expected.max(self.unsent);
+                }
+                let unsent = u128::from(self.expected) * u128::from(self.unsent) / u128::from(self.published);
+                self.expected.saturating_add(u64::try_from(unsent).unwrap_or(u64::MAX))
             }
 
             /// Every histogram, by its name.
@@ -183,6 +208,9 @@ measured! {
         reordered,
         /// Deliveries without a stamp, with one that nobody sent, or of a room that the client is not in.
         unknown,
+        /// Of those, messages of other clients where each is to receive its own alone: what a subject does that
+        /// broadcasts instead of answering.
+        misdirected,
         /// Gap frames received.
         gaps,
         /// Clients of a storm that the server told when to come back, and that did.
@@ -471,6 +499,7 @@ mod tests {
             .collect();
         part.deliveries.sort_by_key(|delivery| delivery.delivered_ns);
         part.errors.add(&format_args!("error {}", seed % 2));
+        part.refused.add(&"refused");
         part.fed = (0..rng.usize(1..4)).map(|_| rng.u64(1..9)).collect();
         part.expected_in_rooms = rng.u64(1..100);
         part
@@ -485,7 +514,7 @@ mod tests {
         };
         // The order in which errors came is not kept, only how often each did.
         let fields_of = |mut whole: Part| {
-            let errors = std::mem::take(&mut whole.errors).into_sorted();
+            let errors = [&mut whole.errors, &mut whole.refused].map(|all| std::mem::take(all).into_sorted());
             (serde_json::to_value(whole).unwrap(), serde_json::to_value(errors).unwrap())
         };
         let whole = merged([1, 2, 3, 4]);

@@ -252,9 +252,11 @@ impl Roles {
     }
 
     fn check_publications(&self, plan: &Plan) -> Result<(), BadPlan> {
-        for Pacing { count, per_period: publishers, .. } in
-            [self.pacing(plan, 0), self.upstream(plan, 0)].into_iter().flatten()
-        {
+        for pacing in [self.pacing(plan, 0), self.upstream(plan, 0)].into_iter().flatten() {
+            let Pacing { count, per_period: publishers, .. } = pacing;
+            if pacing.first_at(plan.phases.warm_up_ms.saturating_mul(1_000_000)) >= count {
+                return Err(BadPlan::NothingDue { load_ms: plan.phases.load_ms });
+            }
             if count > MAX_PUBLICATIONS {
                 return Err(BadPlan::TooManyPublications { count, max: MAX_PUBLICATIONS });
             }
@@ -500,6 +502,12 @@ mod tests {
         assert!(matches!(roles_of(&plan(0, Scenario::Idle)), Err(BadPlan::OutOfRange { name: "clients", .. })));
         let long = Plan { channel: "x".repeat(126), ..plan(1, Scenario::Idle) };
         assert!(matches!(roles_of(&long), Err(BadPlan::Channel { .. })));
+        let nothing = |interval_ms, load_ms| {
+            let echo = plan(1, Scenario::Echo { interval_ms, payload_bytes: 22, streamed: false });
+            roles_of(&Plan { phases: crate::plan::Phases { load_ms, ..echo.phases.clone() }, ..echo }).map(drop)
+        };
+        assert!(matches!(nothing(60_000, 800), Err(BadPlan::NothingDue { load_ms: 800 })));
+        assert!(matches!((nothing(20, 1), nothing(20, 20)), (Err(BadPlan::NothingDue { .. }), Ok(()))));
     }
 
     #[test]

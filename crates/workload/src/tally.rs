@@ -15,6 +15,18 @@ pub struct Tally {
     pub up: WayTally,
 }
 
+/// What TLS adds to the bytes of a connection: ciphertext less plaintext.
+///
+/// A difference of two counts can be negative for a while: plaintext that waits for the handshake is counted when it
+/// is handed over, and a record that came in two reads with the second.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TlsBytes {
+    /// On the way in.
+    pub read: i64,
+    /// On the way out.
+    pub written: i64,
+}
+
 /// Bytes of one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WayTally {

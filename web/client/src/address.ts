@@ -14,13 +14,17 @@ export function addressOf(
 }
 
 /**
- * Reads where the server is; `ws:` stands for `http:`.
+ * Reads where the server is; `ws:` stands for `http:`, and a fragment, which WebSockets refuse, for nothing.
  *
  * @throws TypeError
  */
 export function readBase(url: string | URL, page: string | undefined): URL {
   const base = new URL(url, page);
   base.protocol = base.protocol.replace(/^ws/, "http");
+  base.hash = "";
+  // Platforms refuse to fetch such addresses, and quote them.
+  if (base.username || base.password)
+    throw new TypeError("an address with a user or a password: give getToken instead");
   if (!base.protocol.startsWith("http")) throw new TypeError(`${base.href} is not an HTTP address`);
   return base;
 }

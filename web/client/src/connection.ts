@@ -9,7 +9,7 @@ import { type Environment, endOf, type Link, type LinkContext, type LinkEnd } fr
 import { followPage, type PageEvents } from "./page.ts";
 import { Policy } from "./policy.ts";
 import { findRefused, isAboutChannels } from "./refusals.ts";
-import { backoff } from "./timing.ts";
+import { backoff, startDeadline, startTimer } from "./timing.ts";
 import { isTokenRefusal, type Tokens } from "./token.ts";
 import type { Transport } from "./transport.ts";
 import { openWebSocket } from "./websocket-link.ts";
@@ -52,6 +52,7 @@ export class Connection extends TypedEventTarget {
   #httpVersion: string | undefined;
   #latency: number | undefined;
   #link: Link | undefined;
+  /** A transport that is tried, or a search for refused channels, beside the link. */
   #probe: Link | undefined;
   #heardAt = 0;
   /** Pings since then. */
@@ -72,9 +73,9 @@ export class Connection extends TypedEventTarget {
   /** Milliseconds after which the server asked to come back. */
   #returnAfter: number | undefined;
   /** For the next attempt, for the first bytes, or for silence. */
-  #timer: ReturnType<typeof setTimeout> | undefined;
-  #climbTimer: ReturnType<typeof setTimeout> | undefined;
-  #tokenTimer: ReturnType<typeof setTimeout> | undefined;
+  #stopTimer: (() => void) | undefined;
+  #stopClimb: (() => void) | undefined;
+  #stopRenewal: (() => void) | undefined;
 
   /** @internal */
   constructor(config: ConnectionConfig) {
@@ -204,7 +205,7 @@ export class Connection extends TypedEventTarget {
     this.#heartbeat = this.#environment.timing.heartbeat;
     const link: Link = this.#open(transport, () => this.#cursor, {
       heard: () => {
-        this.#heardAt = Date.now();
+        this.#heardAt = performance.now();
         this.#pings = 0;
       },
       frame: (frame) => this.#link === link && this.#take(frame),
@@ -212,7 +213,7 @@ export class Connection extends TypedEventTarget {
     });
     this.#link = link;
     const { open } = this.#policy;
-    this.#timer = setTimeout(() => this.#lost(`no bytes within ${open} ms`), open);
+    this.#stopTimer = startDeadline(open, () => this.#lost(`no bytes within ${open} ms`));
   }
 
   #open(
@@ -283,8 +284,7 @@ export class Connection extends TypedEventTarget {
   }
 
   #opened(): void {
-    clearTimeout(this.#timer);
-    this.#openedAt = Date.now();
+    this.#openedAt = performance.now();
     this.#policy.opened(this.#openedAt);
     this.#watch();
     this.#planClimb();
@@ -304,8 +304,8 @@ export class Connection extends TypedEventTarget {
     const turn = this.#turn;
     // What the server says of a token or a channel, it says over every transport.
     const blames = end.blames && !withToken && !isAboutSome;
-    const returnAfter = this.#returnAfter;
-    const delay = this.#policy.ended(Date.now(), { ...end, blames, returnAfter });
+    const returnAfter = this.#returnAfter ?? end.returnAfter;
+    const delay = this.#policy.ended(performance.now(), { ...end, blames, returnAfter });
     this.#returnAfter = undefined;
     // The next failure is still the first.
     if (withToken === "at once") this.#policy.refresh();
@@ -322,7 +322,7 @@ export class Connection extends TypedEventTarget {
       this.#start(reason);
       return;
     }
-    this.#timer = setTimeout(() => this.#start(reason), delay);
+    this.#stopTimer = startTimer(delay, () => this.#start(reason));
     this.#become("waiting", reason, delay);
   }
 
@@ -331,7 +331,10 @@ export class Connection extends TypedEventTarget {
     const { reason } = endOf(error);
     const turn = this.#turn;
     this.#become("connecting", reason);
-    const refused = await findRefused(this.#environment, this.#base, this.channels, error);
+    const controller = new AbortController();
+    this.#probe = { close: () => controller.abort() };
+    const { channels } = this;
+    const refused = await findRefused(this.#environment, this.#base, channels, error, controller);
     // A listener may close it.
     for (const [channel, why] of refused) if (turn === this.#turn) this.#refused(channel, why);
     if (turn === this.#turn) this.#retry(reason, refused.length > 0 ? 0 : delay);
@@ -341,7 +344,7 @@ export class Connection extends TypedEventTarget {
   #comeback(error: PushlabError | undefined): "at once" | "later" | "never" | undefined {
     const { tokens, timing } = this.#environment;
     const wasOpen = this.#state === "open";
-    const life = wasOpen ? Date.now() - this.#openedAt : 0;
+    const life = wasOpen ? performance.now() - this.#openedAt : 0;
     if (life >= timing.shortLife) this.#isSecondToken = false;
     if (!isTokenRefusal(error)) {
       if (!error && !wasOpen && this.transport === "websocket") tokens?.doubt(this.#isSecondToken);
@@ -372,10 +375,10 @@ export class Connection extends TypedEventTarget {
       const { timing } = this.#environment;
       this.#renewIn(backoff(timing, attempt, Math.random()), attempt + 1, tokens);
     };
-    clearTimeout(this.#tokenTimer);
-    this.#tokenTimer = setTimeout(() => {
+    this.#stopRenewal?.();
+    this.#stopRenewal = startTimer(delay, () => {
       tokens.renew().then(() => turn === this.#turn && this.#show(tokens.token, again), again);
-    }, delay);
+    });
   }
 
   /** Goes on with another token. If it is the same, the server ends the connection when that expires. */
@@ -412,9 +415,9 @@ export class Connection extends TypedEventTarget {
 
   /** Lets go of the link, and of everything that was to happen to it. */
   #leave(): void {
-    clearTimeout(this.#timer);
-    clearTimeout(this.#climbTimer);
-    clearTimeout(this.#tokenTimer);
+    this.#stopTimer?.();
+    this.#stopClimb?.();
+    this.#stopRenewal?.();
     this.#turn++;
     this.#probe?.close();
     this.#probe = undefined;
@@ -440,21 +443,21 @@ export class Connection extends TypedEventTarget {
   }
 
   /** A server that beats slower than the client pings is waited for, but pinged all the same. */
-  #watch(): void {
-    const interval = Math.min(this.#heartbeat, this.#environment.timing.heartbeat);
-    this.#timer = setTimeout(() => {
+  #watch(interval = Math.min(this.#heartbeat, this.#environment.timing.heartbeat)): void {
+    this.#stopTimer?.();
+    this.#stopTimer = startDeadline(interval / 2, () => {
       this.#check(interval);
       if (this.#state === "open") this.#watch();
-    }, interval / 2);
+    });
   }
 
   /** Pings after so many milliseconds of silence, and gives the link up where there were too many. */
   #check(interval: number): void {
-    const silence = Date.now() - this.#heardAt;
+    const silence = performance.now() - this.#heardAt;
     // Heartbeats of a WebSocket do not show: it had time to answer a ping, however late the timer is.
     const isSure = !interval || this.#pings > 1 || !this.#link?.request;
     if (isSure && silence >= 2 * this.#heartbeat) {
-      this.#lost(`silent for ${silence} ms`);
+      this.#lost(`silent for ${Math.round(silence)} ms`);
     } else if (silence >= interval) {
       this.#pings++;
       // The link itself notices a pong that does not come.
@@ -484,13 +487,13 @@ export class Connection extends TypedEventTarget {
     }
     if (this.#state !== "open") return;
     // Timers of a hidden page are late, and those of a sleeping machine stood still.
-    this.#check(0);
+    this.#watch(0);
   }
 
   #planClimb(): void {
-    const delay = this.#policy.climbDelay(Date.now());
+    const delay = this.#policy.climbDelay(performance.now());
     if (delay === undefined) return;
-    this.#climbTimer = setTimeout(() => this.#climb(this.#policy.better), delay);
+    this.#stopClimb = startTimer(delay, () => this.#climb(this.#policy.better));
   }
 
   /** Tries better transports beside the one in use; the first that lives for the time of its trial takes over. */
@@ -502,7 +505,7 @@ export class Connection extends TypedEventTarget {
       return;
     }
     const stop = () => {
-      clearTimeout(this.#climbTimer);
+      this.#stopClimb?.();
       this.#probe = undefined;
       probe.close();
     };
@@ -520,13 +523,13 @@ export class Connection extends TypedEventTarget {
     const frame = ([name]: Frame) => {
       if (this.#probe !== probe || name === "error" || isOpen) return;
       isOpen = true;
-      clearTimeout(this.#climbTimer);
-      this.#climbTimer = setTimeout(take, this.#policy.trial);
+      this.#stopClimb?.();
+      this.#stopClimb = startDeadline(this.#policy.trial, take);
     };
     const heard = () => {};
     const probe: Link = this.#open(transport, () => undefined, { heard, frame, ended: next });
     this.#probe = probe;
-    this.#climbTimer = setTimeout(next, this.#policy.open);
+    this.#stopClimb = startDeadline(this.#policy.open, next);
   }
 
   #add(channel: string): true {
@@ -578,14 +581,14 @@ export class Connection extends TypedEventTarget {
     this.#posts.add(controller);
     const { request } = this.#environment.timing;
     const late = new PushlabError("timeout", `no answer within ${request} ms`);
-    const timer = setTimeout(() => controller.abort(late), request);
+    const stop = startDeadline(request, () => controller.abort(late));
     try {
       const address = addressOf(this.#base, path, [], parameters);
       const answer = this.request((environment) => post(environment, address, json, signal));
       // It may still wait for a token.
       return readJson(await Promise.race([aborted, answer]));
     } finally {
-      clearTimeout(timer);
+      stop();
       this.#posts.delete(controller);
     }
   }

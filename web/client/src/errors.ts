@@ -31,10 +31,13 @@ export class PushlabError extends Error {
   declare readonly code: ErrorCode;
   /** Milliseconds after which the server wants to be asked again; 0 where it did not say. */
   declare readonly retryAfter: number;
+  /** The same, where it told this client exactly when. @internal */
+  declare readonly returnAfter: number | undefined;
 
-  constructor(code: ErrorCode, text: string, retryAfter = 0) {
+  constructor(code: ErrorCode, text: string, retryAfter = 0, returnAfter?: number) {
     super(text);
     this.code = code;
-    this.retryAfter = retryAfter;
+    this.retryAfter = returnAfter ?? retryAfter;
+    this.returnAfter = returnAfter;
   }
 }

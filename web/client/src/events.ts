@@ -36,7 +36,7 @@ export interface StateEvent extends Event {
   readonly retryIn: number;
 }
 
-/** Messages after `from` up to `to` are gone: reload what depends on them. */
+/** Messages after `from` up to `to` are gone: fetch again what they would have changed. */
 export interface GapEvent extends Event {
   readonly type: "gap";
   readonly from: string;

@@ -1,7 +1,7 @@
 import { PushlabError } from "./errors.ts";
 
-/** Longest frame, event or reply, in UTF-16 units: 4 MiB at worst. The server's replies have 256 KiB. */
-export const MAX_TEXT_LENGTH = 2 ** 21;
+/** Longest frame, event or reply, in UTF-16 units: four times what a server can be told to take, 16 MiB. */
+export const MAX_TEXT_LENGTH = 2 ** 26;
 /** Longest cursor. The server's have at most 37 characters. */
 const MAX_CURSOR_LENGTH = 64;
 

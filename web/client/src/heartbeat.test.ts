@@ -162,6 +162,62 @@ test.each([
   connection.close();
 });
 
+test.each([-3_600_000, 3_600_000])(
+  "silence and latency do not depend on the computer's clock, which is put by %i ms",
+  async (change) => {
+    const streams = [await overStream("sse", 1_000), await overStream("http-streaming", 1_000)];
+    const { server, WebSocket } = sockets(1_000, 10);
+    const options = { channels: ["a"], transport: "websocket", WebSocket } as const;
+    const timing = { request: 1_000 };
+    const socket = watched(connect("http://host", { ...options, timing }));
+    await vi.advanceTimersByTimeAsync(100);
+    vi.setSystemTime(Date.now() + change);
+    for (let count = 0; count < 5; count++) {
+      await vi.advanceTimersByTimeAsync(900);
+      for (const { beat } of streams) beat();
+    }
+    const all = [...streams, socket];
+    expect(all.map(({ states }) => states)).toEqual(all.map(() => ["connecting", "open"]));
+    expect(socket.connection.latency).toBe(10);
+    vi.setSystemTime(Date.now() + change);
+    server.isSilent = true;
+    const silences = all.map(({ connection }) => death(connection, 5_000));
+    expect(Math.max(...(await Promise.all(silences)))).toBeLessThan(5_000);
+    for (const { connection } of all) connection.close();
+  },
+);
+
+// After the thread was blocked, timers are called first, and then what came meanwhile.
+test.each<Stream>(["sse", "http-streaming"])(
+  "%s lives if what waits says so",
+  async (transport) => {
+    const { connection, states, beat } = await overStream(transport, 1_000);
+    for (let count = 0; count < 10; count++) {
+      const silentFrom = performance.now();
+      while (performance.now() < silentFrom + 2_000) await vi.advanceTimersToNextTimerAsync();
+      beat();
+      await vi.advanceTimersByTimeAsync(0);
+    }
+    expect(states).toEqual(["connecting", "open"]);
+    connection.close();
+  },
+);
+
+test("a publication is accepted if what waits says so", async () => {
+  const timing = { request: 1_000 };
+  const { WebSocket } = sockets(undefined, timing.request + 1);
+  const options = { channels: ["a"], transport: "websocket", WebSocket, timing } as const;
+  const { connection, states } = watched(connect("http://host", options));
+  await vi.advanceTimersByTimeAsync(10);
+  const outcome = connection.publish("a", 1).then(
+    () => "accepted",
+    ({ code }) => code,
+  );
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect([await outcome, states]).toEqual(["accepted", ["connecting", "open"]]);
+  connection.close();
+});
+
 test("an announcement that is none is a broken frame", async () => {
   for (const text of [
     '["server"]',

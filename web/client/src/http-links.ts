@@ -2,6 +2,7 @@ import { readReply } from "./frames.ts";
 import { ask, readBody, readText } from "./http.ts";
 import { endOf, type Link, type LinkContext, type LinkEnd } from "./link.ts";
 import { EventStreamDecoder, LineDecoder, type StreamDecoder } from "./stream-decoders.ts";
+import { startDeadline, wait } from "./timing.ts";
 
 /** Polls whose reply is longer, in UTF-16 units, have left something behind: the next follows at once. */
 const LONG_REPLY = 2 ** 16;
@@ -42,18 +43,19 @@ function openStream(
     const response = await ask(context, context.address(path, { early: "1", v: "2" }), type, {
       signal,
     });
-    let startedAt = 0;
+    let startedAt: number | undefined;
     // Greeting and heartbeat are two, however close behind each other they come.
     let cursors = 0;
     await readBody(response, (text) => {
       if (signal.aborted) return;
       context.heard();
-      const now = Date.now();
-      if (!startedAt) {
+      const now = performance.now();
+      if (startedAt === undefined) {
         startedAt = now;
-        setTimeout(() => {
+        const stop = startDeadline(context.timing.early, () => {
           if (cursors < 2) end({ ...endOf(undefined, "held back"), isHeldBack: true });
-        }, context.timing.early);
+        });
+        signal.addEventListener("abort", stop);
       } else if (now > startedAt + EARLIEST) cursors = 2;
       for (const frame of decoder.push(text)) {
         if (frame[0] === "cursor") cursors++;
@@ -83,16 +85,15 @@ export function openLines(context: LinkContext): Link {
 export function openPolls(context: LinkContext, held: number): Link {
   const { poll } = context.timing;
   return run(context, async (signal) => {
-    for (let wait = 0; ; wait = held / 1000) {
-      const address = context.address("poll", { wait: `${wait}`, v: "2" });
+    for (let hold = 0; !signal.aborted; hold = held / 1000) {
+      const address = context.address("poll", { wait: `${hold}`, v: "2" });
       const text = await readText(await ask(context, address, "application/json", { signal }));
       const frames = readReply(text);
       if (!signal.aborted) context.heard();
       for (const frame of frames) if (!signal.aborted) context.frame(frame);
       if (frames[0]?.[0] === "reconnect") return;
-      if (!held && text.length < LONG_REPLY)
-        await new Promise((resolve) => setTimeout(resolve, poll));
       if (signal.aborted) return;
+      if (!held && text.length < LONG_REPLY) await wait(poll, signal);
     }
   });
 }

@@ -55,21 +55,23 @@ export async function ask(
   const headers = { ...init.headers, ...(token && { authorization: `Bearer ${token}` }) };
   const response = await fetch(address, { ...init, headers, cache: "no-store" });
   const found = response.headers.get("content-type") ?? "";
-  if (response.status === 200 && found.startsWith(type)) return response;
+  if (response.status === 200 && found.toLowerCase().split(/\s*;/)[0] === type) return response;
   const { status } = response;
-  const retryAfter = readRetryAfter(response.headers.get("retry-after"), Date.now());
+  const retryAfter = readRetryAfter(response.headers.get("retry-after"));
   let code = status === 429 || status === 503 ? "overloaded" : "refused";
+  let returnAfter: number | undefined;
   let text = `${address.split("?")[0]}: status ${status}, ${found || "no type"}`;
   try {
     const body = JSON.parse(await readText(response));
     if (typeof body?.error === "string" && typeof body.message === "string") {
       code = body.error;
       text = body.message;
+      if (typeof body.after_ms === "number") returnAfter = body.after_ms;
     }
   } catch {
     // It is no answer of the server: the status says all.
   }
-  throw new PushlabError(code, text, retryAfter);
+  throw new PushlabError(code, text, retryAfter, returnAfter);
 }
 
 /**

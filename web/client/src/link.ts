@@ -75,5 +75,6 @@ export function endOf(error: unknown, reason?: string): LinkEnd {
     error: known,
     blames: !BUSY_CODES.includes(code),
     retryAfter: known?.retryAfter ?? 0,
+    returnAfter: known?.returnAfter,
   };
 }

@@ -8,8 +8,6 @@ const MAX_CLIMB = 600_000;
 const MAX_CLIMB_BACK = 5_000;
 /** Failures of a transport that worked before, after which the next one is tried. */
 const MAX_FAILURES = 2;
-/** Longest time that a server can send a client away for, in milliseconds. */
-const MAX_RETURN = 300_000;
 /** How long a poll is held, as a part of the life after which something cut a connection. Half of it, as what cuts the
  * quiet may have counted from a heartbeat. */
 const HELD_PART = 0.5;
@@ -139,11 +137,7 @@ export class Policy {
       }
     }
     if (isImmediate) return 0;
-    const attempt = this.#attempts++;
-    const wait = backoff(this.#timing, attempt, this.#random(), retryAfter);
-    if (returnAfter === undefined) return wait;
-    // Whoever is sent away as soon as it comes does not come back without a pause.
-    return Math.min(Math.max(returnAfter, attempt && wait), MAX_RETURN);
+    return backoff(this.#timing, this.#attempts++, this.#random(), retryAfter, returnAfter);
   }
 
   /** The user or the network says that now is a good moment: delays begin anew. */

@@ -2,6 +2,7 @@ import { addressOf } from "./address.ts";
 import { PushlabError } from "./errors.ts";
 import { ask, readText } from "./http.ts";
 import type { Environment } from "./link.ts";
+import { startDeadline } from "./timing.ts";
 
 /** Whether a refusal is about channels: the server names the first that it refuses. */
 export function isAboutChannels(
@@ -14,17 +15,18 @@ export function isAboutChannels(
 
 /**
  * The channels that the server refuses, and why: a poll is refused for one of them, a stream where it is all of them,
- * and neither answer lists them. So each is asked for alone, once.
+ * and neither answer lists them. So each is asked for alone, once, until
+ * `controller` aborts.
  */
 export async function findRefused(
   environment: Environment,
   base: URL,
   channels: readonly string[],
   error: PushlabError,
+  controller: AbortController,
 ): Promise<(readonly [channel: string, why: PushlabError])[]> {
   if (channels.length === 1) return [[channels[0] as string, error]];
-  const controller = new AbortController();
-  const timer = setTimeout(() => controller.abort(), environment.timing.request);
+  const stop = startDeadline(environment.timing.request, () => controller.abort());
   const { signal } = controller;
   const answers = channels.map(async (channel) => {
     try {
@@ -37,6 +39,6 @@ export async function findRefused(
     return undefined;
   });
   const refused = (await Promise.all(answers)).filter((answer) => answer !== undefined);
-  clearTimeout(timer);
+  stop();
   return refused;
 }

@@ -2,9 +2,10 @@ import { addressOf, readBase } from "./address.ts";
 import { type State, TypedEventTarget, tell } from "./events.ts";
 import { type Frame, readReply } from "./frames.ts";
 import { ask, readText } from "./http.ts";
+import { endOf } from "./link.ts";
 import { followPage, type PageEvents } from "./page.ts";
 import { type Connection, type ConnectOptions, connect } from "./pushlab.ts";
-import { backoff, TIMING, type Timing } from "./timing.ts";
+import { backoff, TIMING, type Timing, wait } from "./timing.ts";
 import { TRANSPORTS, type Transport } from "./transport.ts";
 
 /** What one tab says to the others. */
@@ -36,7 +37,8 @@ export interface Locks {
 /** What a shared connection takes from its surroundings. */
 export interface SharedSurroundings {
   readonly page: PageEvents & { location?: { href: string } };
-  /** Absent where the page came without TLS from elsewhere than this machine: then nothing is shared. */
+  /** Absent where the page came without TLS from elsewhere than this machine: then, and if they are refused, nothing is
+   * shared. */
   readonly locks: Locks | undefined;
 }
 
@@ -163,13 +165,17 @@ export class SharedConnection extends TypedEventTarget {
     if (this.#state === "closed" || this.#part) return;
     const part = new AbortController();
     this.#part = part;
-    if (!this.#locks) {
+    try {
+      if (this.#locks) this.#others = new BroadcastChannel(this.#name);
+    } catch {
+      // The page has no origin, as below.
+    }
+    const others = this.#others;
+    if (!this.#locks || !others) {
       this.#lead();
       return;
     }
     this.#isBehind = this.#cursor !== undefined;
-    const others = new BroadcastChannel(this.#name);
-    this.#others = others;
     others.onmessage = ({ data }: { data: Word }) => this.#part === part && this.#hear(data);
     this.#say({ kind: "hello" });
     const { signal } = part;
@@ -179,8 +185,10 @@ export class SharedConnection extends TypedEventTarget {
         signal.addEventListener("abort", () => release());
         this.#lead();
       });
-    // It fails when this tab leaves before it leads.
-    this.#locks.request(this.#name, { signal }, hold).catch(() => {});
+    // It fails when this tab leaves before it leads, and where the page has no origin, as in a sandboxed frame.
+    this.#locks.request(this.#name, { signal }, hold).catch(() => {
+      if (this.#part === part && !this.#leading) this.#lead();
+    });
   }
 
   /** Gives the lock up, so that another tab leads. */
@@ -295,17 +303,18 @@ export class SharedConnection extends TypedEventTarget {
         break;
       }
       const before = this.#cursor;
-      await this.#poll();
+      const { retryAfter, returnAfter } = endOf(await this.#poll());
       if (this.#cursor === before) {
-        const delay = backoff(this.#timing, attempt++, Math.random());
-        await new Promise((resolve) => setTimeout(resolve, delay));
+        const delay = backoff(this.#timing, attempt++, Math.random(), retryAfter, returnAfter);
+        if (this.#part) await wait(delay, this.#part.signal);
       }
     }
     this.#target = undefined;
     this.#isCatchingUp = false;
   }
 
-  async #poll(): Promise<void> {
+  /** Gives what it failed with. */
+  async #poll(): Promise<unknown> {
     const after = { after: this.#cursor ?? "" };
     const address = addressOf(this.#base, "poll", this.#channels, after);
     const signal = this.#part?.signal ?? null;
@@ -315,9 +324,10 @@ export class SharedConnection extends TypedEventTarget {
       });
       // A leader meanwhile has a connection that begins at this cursor.
       for (const frame of readReply(text)) if (this.#isBehind) this.#take(frame);
-    } catch {
-      // The next attempt comes after a delay.
+    } catch (error) {
+      return error;
     }
+    return undefined;
   }
 }
 

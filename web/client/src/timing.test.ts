@@ -1,6 +1,35 @@
-import { expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { forSeeds } from "../test/random.ts";
-import { backoff, readRetryAfter, TIMING } from "./timing.ts";
+import { backoff, readRetryAfter, startDeadline, startTimer, TIMING } from "./timing.ts";
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+test.each([
+  ["a timer", startTimer],
+  ["a deadline", startDeadline],
+])("%s waits as long as a timer can, and can be stopped", async (_, start) => {
+  vi.useFakeTimers();
+  const called: number[] = [];
+  const delays = [1_000, 2 ** 31, 1e12, Number.POSITIVE_INFINITY];
+  for (const delay of delays) start(delay, () => called.push(delay));
+  start(500, () => called.push(500))();
+  await vi.advanceTimersByTimeAsync(2 ** 31 - 2);
+  expect(called).toEqual([1_000]);
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(called).toEqual(delays);
+});
+
+test("a deadline that is over can be stopped until what waits in the event loop has had its turn", () => {
+  vi.useFakeTimers();
+  const called = vi.fn();
+  const stop = startDeadline(1_000, called);
+  vi.advanceTimersByTime(1_000);
+  stop();
+  vi.advanceTimersByTime(1_000);
+  expect(called).not.toHaveBeenCalled();
+});
 
 test("delays stay between the floor and a ceiling that doubles up to its cap", () => {
   forSeeds(200, (random) => {

@@ -48,8 +48,42 @@ export const TIMING: Timing = {
   request: 10_000,
 };
 
-/** Longest wait that a server's Retry-After is granted, in milliseconds. */
-const MAX_RETRY_AFTER = 300_000;
+/** Longest time that a server can send a client away for, in milliseconds. */
+const MAX_RETURN = 300_000;
+/** Longest delay of a timer, in milliseconds: browsers and Node call back at once after a longer one. */
+const MAX_DELAY = 2 ** 31 - 1;
+/** Milliseconds for what waits in the event loop, and for what is decompressed on another thread before it comes there. */
+const TURN = 50;
+
+/** Calls back after so many milliseconds, or after `MAX_DELAY`, and gives how to prevent that. */
+export function startTimer(delay: number, then: () => void): () => void {
+  const timer = setTimeout(then, Math.min(delay, MAX_DELAY));
+  return () => clearTimeout(timer);
+}
+
+/** Waits so many milliseconds, or until the signal is aborted. */
+export function wait(delay: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      stop();
+      signal.removeEventListener("abort", done);
+      resolve();
+    };
+    const stop = startTimer(delay, done);
+    signal.addEventListener("abort", done);
+  });
+}
+
+/**
+ * As `startTimer`, for what should have happened within `limit`. After the thread was blocked, it may have happened and
+ * wait in the event loop, which may call timers first: so it gets a turn before.
+ */
+export function startDeadline(limit: number, then: () => void): () => void {
+  let stop = startTimer(limit, () => {
+    stop = startTimer(TURN, then);
+  });
+  return () => stop();
+}
 
 /**
  * A random delay in milliseconds before attempt number `attempt` (from 0): full jitter between a floor and a ceiling
@@ -57,16 +91,26 @@ const MAX_RETRY_AFTER = 300_000;
  * clients which lost one server do not come back at one instant. See "Exponential Backoff And Jitter", AWS
  * Architecture Blog, 2015.
  *
- * With `after`, the delay that the server asked for, the jitter comes on top.
+ * With `retryAfter`, the delay that the server asked for, the jitter comes on top. If the server gave this client an
+ * instant of its own, `returnAfter`, the delay is exactly that, unless the client is sent away again and again without
+ * a pause.
  */
-export function backoff(timing: Timing, attempt: number, random: number, after = 0): number {
+export function backoff(
+  timing: Timing,
+  attempt: number,
+  random: number,
+  retryAfter = 0,
+  returnAfter?: number,
+): number {
+  if (returnAfter !== undefined && (returnAfter >= timing.retryMin || attempt === 0))
+    return Math.min(Math.max(0, returnAfter), MAX_RETURN);
   const ceiling = Math.min(timing.retryMax, timing.retry * 2 ** attempt);
-  if (after > 0) return after + random * Math.max(ceiling, after);
+  if (retryAfter > 0) return retryAfter + random * Math.max(ceiling, retryAfter);
   return Math.min(timing.retryMin, ceiling) + random * Math.max(0, ceiling - timing.retryMin);
 }
 
 /** Milliseconds that a Retry-After field asks for, in seconds or as a date; 0 where it says nothing. */
-export function readRetryAfter(field: string | null, now: number): number {
+export function readRetryAfter(field: string | null, now = Date.now()): number {
   const wait = Number(field) * 1000 || Date.parse(`${field}`) - now;
-  return wait > 0 ? Math.min(wait, MAX_RETRY_AFTER) : 0;
+  return wait > 0 ? Math.min(wait, MAX_RETURN) : 0;
 }

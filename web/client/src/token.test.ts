@@ -79,7 +79,7 @@ test("what comes after the limit is not taken", async () => {
     return signals.length === 1 ? pending : "second";
   }, 1000);
   const failed = tokens.renew().catch((error) => error.code);
-  await vi.advanceTimersByTimeAsync(1000);
+  await vi.advanceTimersByTimeAsync(1100);
   expect([await failed, signals[0]?.aborted]).toEqual(["no-token", true]);
   await tokens.renew();
   give("first");
@@ -111,6 +111,16 @@ test("tokens that live shorter than the warning are renewed at half of their lif
   const auths = all[0]?.sent.filter((text) => text.startsWith('["auth"'));
   expect(auths).toEqual([2, 3, 4, 5, 6, 7].map((n) => `["auth","token${n}"]`));
   expect([calls(), connection.state]).toEqual([7, "open"]);
+  connection.close();
+});
+
+test.each([60, 365])("a token that is good for %i days is kept for many", async (days) => {
+  const { obtain, calls } = counter();
+  const { all, Fake } = sockets(['["cursor","e.1"]', `["token-expires",${days * 86_400}]`], []);
+  const options = { channels: ["a"], transport: "websocket", WebSocket: Fake } as const;
+  const connection = connect("http://host", { ...options, getToken: obtain });
+  await vi.advanceTimersByTimeAsync(3_600_000);
+  expect([all.length, calls(), connection.state]).toEqual([1, 1, "open"]);
   connection.close();
 });
 

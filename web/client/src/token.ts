@@ -1,4 +1,5 @@
 import { PushlabError } from "./errors.ts";
+import { startDeadline } from "./timing.ts";
 
 /** Gives a token, or a promise of one. The signal is aborted when nobody waits for it any longer. */
 export type GetToken = (signal: AbortSignal) => string | PromiseLike<string>;
@@ -39,7 +40,7 @@ export class Tokens {
 
   /** Milliseconds for which the newest has been here. */
   get age(): number {
-    return Date.now() - this.#obtainedAt;
+    return performance.now() - this.#obtainedAt;
   }
 
   /** The server did not take a token: unless there is a newer one by now, another is needed. */
@@ -83,7 +84,7 @@ export class Tokens {
     const controller = new AbortController();
     this.#controller = controller;
     const { signal } = controller;
-    const timer = setTimeout(() => controller.abort(), this.#limit);
+    const stop = startDeadline(this.#limit, () => controller.abort());
     return new Promise<void>((resolve, reject) => {
       // Not what it threw: a parser quotes what it could not read, which may be a token.
       const fail = (what: string) => reject(new PushlabError("no-token", `getToken ${what}`));
@@ -96,13 +97,13 @@ export class Tokens {
             // What comes late is not taken: another call may be under way.
             if (signal.aborted) return;
             this.#token = token;
-            this.#obtainedAt = Date.now();
+            this.#obtainedAt = performance.now();
             this.#isUsable = true;
             resolve();
           },
           (error) => fail(`failed: ${error instanceof Error ? error.name : typeof error}`),
         );
-    }).finally(() => clearTimeout(timer));
+    }).finally(stop);
   }
 }
 

@@ -3,6 +3,7 @@ import { PushlabError } from "./errors.ts";
 import { badFrame, type Frame, MAX_TEXT_LENGTH, readFrame, readJson } from "./frames.ts";
 import { run } from "./http-links.ts";
 import { endOf, type Link, type LinkContext, type LinkEnd, type Socket } from "./link.ts";
+import { startDeadline } from "./timing.ts";
 
 /** Requests without an answer; with the bytes below, 1 MiB waits at worst beside what the socket took. */
 const MAX_PENDING = 1024;
@@ -37,7 +38,7 @@ class WebSocketLink implements Link {
   #pending: Pending[] = [];
   /** The number of the first pending ping. */
   #first = 0;
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  #stopTimer: (() => void) | undefined;
   #isOver = false;
 
   constructor(context: LinkContext, socket: Socket) {
@@ -64,7 +65,7 @@ class WebSocketLink implements Link {
       }
       if (frame !== undefined) socket.send(frame);
       socket.send(`["ping",${this.#first + this.#pending.length}]`);
-      this.#pending.push({ sentAt: Date.now(), resolve, reject });
+      this.#pending.push({ sentAt: performance.now(), resolve, reject });
       this.#watch();
     });
   }
@@ -72,7 +73,7 @@ class WebSocketLink implements Link {
   close(): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    clearTimeout(this.#timer);
+    this.#stopTimer?.();
     this.#socket.close();
     const error = new PushlabError("connection-lost", "no answer came");
     for (const { reject } of this.#pending.splice(0)) reject(error);
@@ -87,16 +88,16 @@ class WebSocketLink implements Link {
   /** Ends the connection when the oldest request has waited too long. */
   #watch(): void {
     const oldest = this.#pending[0];
-    if (this.#timer !== undefined || oldest === undefined) return;
-    const left = oldest.sentAt + this.#context.timing.request - Date.now();
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined;
+    if (this.#stopTimer || oldest === undefined) return;
+    const left = oldest.sentAt + this.#context.timing.request - performance.now();
+    this.#stopTimer = startDeadline(left, () => {
+      this.#stopTimer = undefined;
       if (this.#pending[0] === oldest) {
         this.#end(endOf(undefined, "no answer to a ping"));
       } else {
         this.#watch();
       }
-    }, left);
+    });
   }
 
   #take(text: unknown): void {
@@ -123,7 +124,7 @@ class WebSocketLink implements Link {
       if (!request || frame[1] !== this.#first) throw badFrame("a pong to no ping");
       this.#pending.shift();
       this.#first++;
-      this.#context.ponged(Date.now() - request.sentAt);
+      this.#context.ponged(performance.now() - request.sentAt);
       if (request.error) request.reject(request.error);
       else request.resolve(request.value);
     } else {

@@ -1,4 +1,4 @@
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { WebSocket } from "ws";
 import type { PageEvents } from "../src/page.ts";
 import { connectShared, type Locks, SharedConnection } from "../src/shared.ts";
@@ -155,6 +155,25 @@ test("a tab may come with a cursor of before", async () => {
   expect(second.data).toEqual(upTo(6));
 });
 
+test("a tab that catches up asks again when the server says", async () => {
+  const { server, locks, all } = await tabs(1);
+  const [first] = all as [Tab];
+  const after = first.shared.cursor;
+  await server.publish("a", 0);
+  await until(() => first.data.length === 1, "the first tab has it");
+  const asked: number[] = [];
+  const stopping: typeof fetch = async (address, init) => {
+    if (asked.push(performance.now()) > 1) return fetch(address, init);
+    const refusal = { error: "draining", message: "text", after_ms: 300 };
+    return Response.json(refusal, { status: 503 });
+  };
+  const second = new Tab(server.base, locks, { after, fetch: stopping });
+  await until(() => second.data.length === 1, "the second tab has it");
+  const [refused = 0, answered = 0] = asked;
+  // Timers may be a millisecond early.
+  expect(answered - refused).toBeGreaterThan(298);
+});
+
 test("a gap is told in every tab", async () => {
   const { server, all } = await tabs(2);
   await server.publish("a", "before");
@@ -221,6 +240,42 @@ test("without locks each tab is its own leader", async () => {
   expect(shared.isLeader).toBe(true);
   shared.close();
   expect(shared.state).toBe("closed");
+});
+
+/** How browsers refuse a page without an origin, in `<iframe sandbox="allow-scripts">`. */
+const refuse = () => {
+  throw new DOMException("no origin", "SecurityError");
+};
+
+test.each<[string, () => Locks]>([
+  ["locks", () => ({ request: async () => refuse() })],
+  [
+    "channels",
+    () => {
+      const Refused = class {
+        constructor() {
+          refuse();
+        }
+      };
+      vi.stubGlobal("BroadcastChannel", Refused);
+      onTestFinished(() => {
+        vi.unstubAllGlobals();
+      });
+      return new FakeLocks();
+    },
+  ],
+])("a page that is refused %s connects by itself", async (_, refused) => {
+  const server = await Server.start();
+  const tab = new Tab(server.base, refused());
+  await tab.open();
+  expect(tab.shared.isLeader).toBe(true);
+  await server.publish("a", 1);
+  await until(() => tab.data.length === 1, "the message comes");
+  tab.page.say("freeze");
+  expect(tab.shared.isLeader).toBe(false);
+  await server.publish("a", 2);
+  tab.page.say("resume");
+  await until(() => tab.data.length === 2, "it goes on from its cursor");
 });
 
 test("what is refused for good closes every tab", async () => {

@@ -28,7 +28,7 @@ fn point(x: u32, runs: &[&RunValues], regime: Option<Regime>, metrics: &[&Metric
         metrics.iter().filter_map(|metric| Some((metric.name.to_owned(), figure(runs, metric.name, seed)?))).collect();
     let lacking = |metric: &&Metric| Some((metric.name.to_owned(), lacking(runs, metric.name)?));
     let response = figure(runs, "response_median", seed).or_else(|| figure(runs, "response_mean", seed));
-    let wrong = |which: usize| runs.iter().filter(|run| run.counts()).map(|run| run.wrong[which]).sum();
+    let wrong = |which: usize| sum(runs.iter().filter(|run| run.counts()).map(|run| run.wrong[which]));
     let mut warnings: Vec<String> = runs.iter().flat_map(|run| &run.warnings).map(|d| d.code.to_string()).collect();
     warnings.sort();
     warnings.dedup();
@@ -52,6 +52,12 @@ fn point(x: u32, runs: &[&RunValues], regime: Option<Regime>, metrics: &[&Metric
         published_seconds: published_seconds::mean(runs),
         took_ms: runs.iter().map(|run| run.took_ms).sum(),
     }
+}
+
+/// The sum of counts; nothing where those that are known are 0 and others are not known.
+fn sum(counts: impl Iterator<Item = Option<u64>> + Clone) -> Option<u64> {
+    let known = counts.clone().flatten().sum();
+    (known > 0 || counts.clone().all(|count| count.is_some())).then_some(known)
 }
 
 /// Runs that count; the ends of a range that was printed are no two.

@@ -34,8 +34,8 @@ pub struct RunValues {
     pub times: BTreeMap<Times, Arrivals>,
     /// How exact they are, where a study says less than a number.
     pub bounds: BTreeMap<String, Bound>,
-    /// Lost, duplicated and reordered deliveries.
-    pub wrong: [u64; 3],
+    /// Lost, duplicated and reordered deliveries, where they are known.
+    pub wrong: [Option<u64>; 3],
     /// What happened over time, where it was measured.
     pub timeline: Option<Timeline>,
     /// What a study gives of its seconds, by the metric's name; empty elsewhere.
@@ -66,7 +66,10 @@ impl RunValues {
             Outcome::Completed => None,
             Outcome::Failed { reason, .. } => Some(in_words(reason)),
         };
-        let wrong = record.result.as_ref().map_or([0; 3], |r| [r.lost_silently(), r.duplicated, r.reordered]);
+        let wrong = record.result.as_ref().map_or([None; 3], |r| {
+            let unsent = r.owed() - r.expected;
+            [r.lost_silently() + unsent, r.duplicated, r.reordered].map(Some)
+        });
         Self {
             cell: record.planned.cell.clone(),
             repeat: record.planned.repeat,
@@ -102,7 +105,7 @@ impl RunValues {
             figures: BTreeMap::new(),
             times: BTreeMap::new(),
             bounds: BTreeMap::new(),
-            wrong: [0; 3],
+            wrong: [None; 3],
             timeline: None,
             published_seconds: BTreeMap::new(),
             clocks: Vec::new(),

@@ -155,20 +155,9 @@ fn certainty(experiments: &[ExperimentReport], tally: Tally) -> String {
         }
     }
     let points: Vec<&Point> = experiments.iter().flat_map(points_of).collect();
-    let has_counts = points.iter().any(|p| p.timeline.is_some());
-    let lost: u64 = points.iter().map(|p| p.lost).sum();
-    let wrong: u64 = points.iter().map(|p| p.duplicated + p.reordered).sum();
-    text.push_str(&match (lost, wrong) {
-        // Figures that were imported say nothing about single deliveries.
-        _ if !has_counts || tally.valid == 0 => String::new(),
-        (0, 0) => "; nothing was lost, duplicated or reordered".to_owned(),
-        (lost, wrong) => {
-            let is_there = |e: &&ExperimentReport| points_of(e).any(|p| p.lost + p.duplicated + p.reordered > 0);
-            let places: Vec<&str> = experiments.iter().filter(is_there).map(|e| e.name.as_str()).collect();
-            let places = if experiments.len() > 1 { format!(" (in {})", join(&places)) } else { String::new() };
-            format!("; {lost} deliveries were lost, {wrong} duplicated or reordered{places}")
-        }
-    });
+    if tally.valid > 0 {
+        text.push_str(&what_went_wrong(experiments));
+    }
     let runs = points.iter().map(|p| p.runs).min().unwrap_or(0);
     text.push_str(match runs {
         _ if tally.valid == 0 => "",
@@ -183,6 +172,55 @@ fn certainty(experiments: &[ExperimentReport], tally: Tally) -> String {
     text
 }
 
+/// What was lost, duplicated or reordered, as far as that is known: figures that were imported tell little of single
+/// deliveries.
+fn what_went_wrong(experiments: &[ExperimentReport]) -> String {
+    type Count = fn(&Point) -> Option<u64>;
+    const KINDS: [(&str, Count); 3] =
+        [("lost", |p| p.lost), ("duplicated", |p| p.duplicated), ("reordered", |p| p.reordered)];
+    let points: Vec<&Point> = experiments.iter().flat_map(points_of).filter(|p| p.runs > 0).collect();
+    let sums = KINDS.map(|(_, of)| points.iter().filter_map(|p| of(p)).sum::<u64>());
+    let are_known = KINDS.map(|(_, of)| points.iter().all(|p| of(p).is_some()));
+    let names = |is_meant: &dyn Fn(usize) -> bool| -> Vec<&str> {
+        (0..KINDS.len()).filter(|kind| is_meant(*kind)).map(|kind| KINDS[kind].0).collect()
+    };
+    let (none, unknown) = (names(&|kind| are_known[kind]), names(&|kind| !are_known[kind] && sums[kind] == 0));
+    let mut text = match (sums, are_known) {
+        ([0, 0, 0], _) if none.is_empty() => String::new(),
+        ([0, 0, 0], _) => format!("; nothing was {}", either(&none)),
+        ([lost, duplicated, reordered], [true, true, true]) => {
+            format!("; {lost} deliveries were lost, {} duplicated or reordered", duplicated + reordered)
+        }
+        _ => {
+            let told = |kind: usize| match (are_known[kind], sums[kind]) {
+                (false, 0) => None,
+                (false, least) => Some(format!("at least {least} {}", KINDS[kind].0)),
+                (true, count) => Some(format!("{count} {}", KINDS[kind].0)),
+            };
+            let told: Vec<String> = (0..KINDS.len()).filter_map(told).collect();
+            format!("; of the deliveries {}", told.join(", "))
+        }
+    };
+    if sums != [0; 3] && experiments.len() > 1 {
+        let is_wrong = |p: &Point| KINDS.iter().any(|(_, of)| of(p) > Some(0));
+        let is_there = |e: &&ExperimentReport| points_of(e).any(is_wrong);
+        let places: Vec<&str> = experiments.iter().filter(is_there).map(|e| e.name.as_str()).collect();
+        text.push_str(&format!(" (in {})", join(&places)));
+    }
+    if !unknown.is_empty() {
+        text.push_str(&format!("; whether any were {} is not known", either(&unknown)));
+    }
+    text
+}
+
+/// `a, b or c`.
+fn either(words: &[&str]) -> String {
+    match words {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        words => words.concat(),
+    }
+}
+
 /// What was measured in an experiment.
 fn points_of(experiment: &ExperimentReport) -> impl Iterator<Item = &Point> {
     experiment.series.iter().filter(|series| series.origin == Origin::Measured).flat_map(|series| &series.points)
@@ -193,19 +231,29 @@ mod tests {
     use super::*;
     use crate::presets;
     use crate::report::{Asked, build};
-    use pushlab_report::{Estimate, Lacking, Timeline, Unplaced};
+    use pushlab_report::{Estimate, Lacking, Unplaced};
 
     #[test]
     fn of_several_experiments_it_is_told_in_which_something_was_lost() {
         let (mut lossy, clean) = (measured(), measured());
         lossy.name = "lossy".to_owned();
         let point = &mut lossy.series[0].points[0];
-        (point.lost, point.timeline) = (7, Some(Timeline::default()));
+        point.lost = Some(7);
         let tally = || Tally { valid: 2, ..Tally::default() };
-        let found = certainty(&[clean, lossy.clone()], tally());
+        let found = certainty(&[clean.clone(), lossy.clone()], tally());
+        let unknown = "; whether any were duplicated or reordered is not known;";
+        assert!(found.contains(&format!("; of the deliveries at least 7 lost (in lossy){unknown}")), "{found}");
+        let found = certainty(std::slice::from_ref(&clean), tally());
+        assert!(found.contains("count; whether any were lost, duplicated or reordered is not known;"), "{found}");
+        let mut experiments = [clean, lossy];
+        for point in experiments.iter_mut().flat_map(|e| &mut e.series).flat_map(|s| &mut s.points) {
+            point.lost = point.lost.or(Some(0));
+            (point.duplicated, point.reordered) = (Some(0), Some(0));
+        }
+        let found = certainty(&experiments, tally());
         assert!(found.contains("; 7 deliveries were lost, 0 duplicated or reordered (in lossy);"), "{found}");
-        let found = certainty(&[lossy], tally());
-        assert!(found.contains("reordered;"), "{found}");
+        let found = certainty(&experiments[..1], tally());
+        assert!(found.contains("; nothing was lost, duplicated or reordered;"), "{found}");
     }
 
     /// Of an experiment whose transports are ranked.

@@ -1,16 +1,15 @@
 //! `pushlab access`, and the access file of a server.
 
 use crate::exposed;
+use crate::failure::usage;
 use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, Subcommand};
-use pushlab_os::clock;
+use pushlab_os::{clock, files};
 use pushlab_server::Guests;
 use pushlab_server::access::{Access, LiveAccess, Right, Untold};
 use pushlab_wire::channel::Channel;
 use pushlab_wire::codes::ExitCode;
 use rustls::crypto::ring;
-use std::fs;
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -68,8 +67,8 @@ pub fn run(args: &AccessArgs) -> anyhow::Result<ExitCode> {
     let person = match &args.token {
         None => live.rules().anonymous(),
         Some(token) => {
-            let text =
-                if token == Path::new("-") { io::read_to_string(io::stdin()) } else { fs::read_to_string(token) };
+            let file = if token == Path::new("-") { Path::new("/dev/stdin") } else { token };
+            let text = files::read_settings_text(file);
             let text = text.with_context(|| format!("cannot read the token from {}", token.display()))?;
             live.person(text.trim(), now_s).map_err(|error| anyhow!("{}: {error}", token.display()))?
         }
@@ -80,7 +79,7 @@ pub fn run(args: &AccessArgs) -> anyhow::Result<ExitCode> {
         println!("the token of {who} is good for {} s", at.saturating_sub(now_s));
     }
     for name in &args.channels {
-        Channel::parse(name).with_context(|| format!("{name:?}"))?;
+        Channel::parse(name).map_err(|error| usage(format!("{name:?}: {error}")))?;
         let all = [Right::Subscribe, Right::Publish, Right::Presence, Right::History];
         let words = ["subscribe", "publish", "presence", "history"];
         let may: Vec<&str> =
@@ -108,10 +107,11 @@ impl AccessFile {
     /// Reads it, and warns about what is dangerous.
     fn read(&self) -> anyhow::Result<Access> {
         let origin = self.path.display().to_string();
-        let text = fs::read_to_string(&self.path).with_context(|| format!("cannot read the access file {origin}"))?;
+        let text =
+            files::read_settings_text(&self.path).with_context(|| format!("cannot read the access file {origin}"))?;
         // What it names stands beside it.
         let folder = self.path.parent().unwrap_or(Path::new("/"));
-        let access = Access::read(&text, &origin, &mut |file| fs::read(folder.join(file)))?;
+        let access = Access::read(&text, &origin, &mut |file| files::read_settings(&folder.join(file)))?;
         if self.is_for_all_pages && access.cookie().is_some() {
             bail!(
                 "{origin}: token.cookie cannot be used with --allow-origin '*', since any page could then act as its \
@@ -215,9 +215,9 @@ fn tell_if_none(count: usize, url: &str) {
     }
 }
 
-/// Tells whoever runs the server. The terminal may have gone, and eprintln! would panic.
+/// Tells whoever runs the server.
 pub fn tell(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
+    eprintln!("{text}");
 }
 
 /// Asks for a key set.

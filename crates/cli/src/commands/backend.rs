@@ -1,6 +1,8 @@
 //! `pushlab backend`: study 1's back end, for any server that takes a feed.
 
+use crate::failure::usage;
 use crate::signals;
+use crate::units;
 use anyhow::Context as _;
 use clap::Args;
 use pushlab_fleet::backend::{Announcement, BackEnd};
@@ -19,7 +21,7 @@ It is told [\"info\",{…}], then [\"getReady\"] and the messages, as many as in
 The feed begins when somebody connected to ws://ADDRESS/control says [\"go\"].")]
 pub struct BackendArgs {
     /// Where to listen; port 0 takes a free one.
-    #[arg(long, default_value = "127.0.0.1:9000", value_name = "ADDRESS")]
+    #[arg(long, value_parser = units::address, default_value = "127.0.0.1:9000", value_name = "ADDRESS")]
     listen: SocketAddr,
     /// Time between two messages.
     #[arg(long, default_value = "5ms", value_parser = humantime::parse_duration, value_name = "DURATION")]
@@ -39,7 +41,7 @@ pub fn run(args: &BackendArgs) -> anyhow::Result<ExitCode> {
     signals::block();
     let listener = TcpListener::bind(args.listen)
         .with_context(|| format!("cannot listen on {}; choose another address with --listen", args.listen))?;
-    let interval_us = u64::try_from(args.interval.as_micros()).context("--interval is too long")?;
+    let interval_us = u64::try_from(args.interval.as_micros()).map_err(|_| usage("--interval is too long"))?;
     let announcement = Announcement { interval_us, count: args.count, form: Form::fixed(args.payload) };
     let back_end = BackEnd::start(listener, announcement)?;
     let address = back_end.address();

@@ -1,9 +1,10 @@
 //! `pushlab capacity`: the largest load that meets a goal.
 
 use super::results::Shown;
-use super::run::{MeasureArgs, Watchers, closed, code_of_end, note_deprecations, subjects_of, typed};
+use super::run::{MeasureArgs, Watchers, closed, code_of_end, note_deprecations, stored, subjects_of, typed};
 use crate::progress::Progress;
 use crate::signals;
+use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use pushlab_analysis::report::Asked;
 use pushlab_experiment::assertion::Assertion;
@@ -103,7 +104,8 @@ pub fn run(args: &CapacityArgs) -> anyhow::Result<ExitCode> {
     let unit = args.goal.left.metric.unit;
     let found = found.iter().map(|capacity| format!("{}: {}", args.goal, sentence(capacity, over, unit))).collect();
     let asked = Asked { found, ..Asked::default() };
-    Shown::of(&store, &[id], &args.measure.store.out, asked)?.give(args.measure.format, &args.measure.files)?;
+    let shown = Shown::of(&store, &[id], &args.measure.store.out, asked).with_context(|| stored(id))?;
+    shown.give(args.measure.format, &args.measure.files).with_context(|| stored(id))?;
     Ok(code_of_end(ended).unwrap_or(ExitCode::Ok))
 }
 

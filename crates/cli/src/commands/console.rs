@@ -2,6 +2,7 @@
 
 use super::pages::{self, DemoArgs, SiteArgs, TlsArgs};
 use super::results::StoreArgs;
+use crate::units;
 use anyhow::Context as _;
 use clap::Args;
 use pushlab_application::guarded::Guarded;
@@ -22,7 +23,7 @@ interrupts the experiment, which goes on when it is started again."
 )]
 pub struct ConsoleArgs {
     /// Where to listen; port 0 takes a free one.
-    #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
+    #[arg(long, value_parser = units::address, default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
     listen: SocketAddr,
     #[command(flatten)]
     store: StoreArgs,

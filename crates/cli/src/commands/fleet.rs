@@ -1,6 +1,7 @@
 //! `pushlab fleet`, and how other commands find a fleet.
 
 use crate::signals;
+use crate::units;
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use pushlab_bus::names::Rights;
@@ -129,7 +130,7 @@ struct UpArgs {
     #[arg(long, value_name = "N", default_value_t = 3)]
     workers: usize,
     /// Where the broker listens; port 0 takes a free one.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4222")]
+    #[arg(long, value_parser = units::address, value_name = "ADDRESS", default_value = "127.0.0.1:4222")]
     listen: SocketAddr,
     /// Cores that the workers leave to the subject.
     #[arg(long, value_name = "N", default_value_t = 1)]

@@ -1,8 +1,9 @@
 //! What is stored: `pushlab runs`, `show`, `report`, `compare`, `merge`, `rm`.
 
+use crate::failure::usage;
 use crate::format::{FileArgs, FormatArgs};
 use crate::gate::GateArgs;
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use clap::Args;
 use pushlab_analysis::report::{Asked, ResultRuns};
 use pushlab_console::REPORT_PAGE;
@@ -14,7 +15,7 @@ use pushlab_render::{html, json, terminal};
 use pushlab_report::{Agreement, Change, Report};
 use pushlab_store::{CampaignRow, Kind, Store};
 use pushlab_wire::codes::ExitCode;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Where results are.
@@ -33,6 +34,19 @@ impl StoreArgs {
     pub fn open(&self) -> anyhow::Result<Store> {
         Ok(archive::open(self.store.as_deref())?)
     }
+
+    fn open_to_read(&self) -> anyhow::Result<Store> {
+        open_to_read(self.store.as_deref())
+    }
+}
+
+/// Opens a store that is only to be read: one that may not be written, too, which is said.
+pub fn open_to_read(path: Option<&Path>) -> anyhow::Result<Store> {
+    let store = archive::open_to_read(path)?;
+    if store.is_read_only() {
+        eprintln!("note: {} may not be written, and is only read", store.path().display());
+    }
+    Ok(store)
 }
 
 /// List what is stored.
@@ -130,7 +144,7 @@ pub struct RmArgs {
 }
 
 pub fn runs(args: &RunsArgs) -> anyhow::Result<ExitCode> {
-    let rows = archive::open(args.store.as_deref())?.campaigns()?;
+    let rows = open_to_read(args.store.as_deref())?.campaigns()?;
     if args.json {
         let value = |row: &CampaignRow| {
             serde_json::json!({
@@ -160,7 +174,7 @@ pub fn runs(args: &RunsArgs) -> anyhow::Result<ExitCode> {
 }
 
 pub fn show(args: &ShowArgs) -> anyhow::Result<ExitCode> {
-    let store = archive::open(args.store.as_deref())?;
+    let store = open_to_read(args.store.as_deref())?;
     let row = store.find(&args.result)?;
     let report = stored::report_of(&[archive::read(&store, row.id, "")?], Asked::default())?;
     match args.format.render(&report) {
@@ -174,7 +188,7 @@ pub fn show(args: &ShowArgs) -> anyhow::Result<ExitCode> {
 }
 
 pub fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
-    let store = args.store.open()?;
+    let store = args.store.open_to_read()?;
     let id = match &args.result {
         Some(reference) => store.find(reference)?.id,
         None => {
@@ -187,8 +201,8 @@ pub fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
 }
 
 pub fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
-    let store = args.store.open()?;
-    let rows = args.results.iter().map(|r| store.find(r)).collect::<Result<Vec<_>, _>>()?;
+    let store = args.store.open_to_read()?;
+    let rows = store.find_all(&args.results)?;
     let metrics = args.metric.iter().map(|name| metric(name)).collect::<anyhow::Result<Vec<_>>>()?;
     let margins: BTreeMap<String, f64> = args.margin.iter().cloned().collect();
     let (results, comparison) = stored::compare(&store, &rows, &metrics, &margins)?;
@@ -225,20 +239,16 @@ fn margin(text: &str) -> Result<(String, f64), String> {
 
 fn metric(name: &str) -> anyhow::Result<&'static Metric> {
     let known = || Metric::names().collect::<Vec<_>>().join(", ");
-    Metric::find(name).with_context(|| format!("metric {name:?} is not known; known are {}", known()))
+    Metric::find(name).ok_or_else(|| usage(format!("metric {name:?} is not known; known are {}", known())))
 }
 
 pub fn merge(args: &MergeArgs) -> anyhow::Result<ExitCode> {
-    let store = args.store.open()?;
-    let rows = args.results.iter().map(|r| store.find(r)).collect::<Result<Vec<_>, _>>()?;
-    let distinct: BTreeSet<i64> = rows.iter().map(|row| row.id).collect();
-    if distinct.len() < rows.len() {
-        bail!("a result is named twice; merged with itself it would look more certain than it is");
-    }
+    let store = args.store.open_to_read()?;
+    let rows = store.find_all(&args.results)?;
     let mut results = stored::read_all(&store, &rows)?;
     if args.pool {
         if let Some(what) = stored::unlike(&results) {
-            bail!("{what}; their runs are no repeats of one another: merge without --pool");
+            anyhow::bail!("{what}; their runs are no repeats of one another: merge without --pool");
         }
         stored::pool(&mut results);
     }
@@ -248,7 +258,7 @@ pub fn merge(args: &MergeArgs) -> anyhow::Result<ExitCode> {
 
 pub fn rm(args: &RmArgs) -> anyhow::Result<ExitCode> {
     let mut store = archive::open(args.store.as_deref())?;
-    let rows = args.results.iter().map(|r| store.find(r)).collect::<Result<Vec<_>, _>>()?;
+    let rows = store.find_all(&args.results)?;
     // What is unfinished may be what a lab works on right now.
     let is_unfinished = rows.iter().any(|row| row.kind == Kind::Measured && row.done < row.planned);
     let _no_lab = if is_unfinished { Some(store.lock_for_measuring()?) } else { None };

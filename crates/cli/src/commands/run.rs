@@ -3,11 +3,13 @@
 use super::fleet::{self, FleetArgs};
 use super::pages::{self, SiteArgs};
 use super::results::{Shown, StoreArgs};
+use crate::failure::usage;
 use crate::format::{FileArgs, FormatArgs};
 use crate::gate::GateArgs;
 use crate::progress::Progress;
 use crate::shape::ShapeOption;
 use crate::signals;
+use crate::units;
 use anyhow::Context as _;
 use clap::Args;
 use pushlab_analysis::report::Tally;
@@ -62,10 +64,10 @@ pub struct MeasureArgs {
     #[command(flatten)]
     pub fleet: FleetArgs,
     /// Serve live figures to Prometheus at http://ADDRESS/metrics while the campaign lasts; port 0 takes a free one.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_parser = units::address, value_name = "ADDRESS")]
     pub metrics: Option<SocketAddr>,
     /// Serve the console at http://ADDRESS/ while the campaign lasts, to watch it; port 0 takes a free one.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_parser = units::address, value_name = "ADDRESS")]
     pub console: Option<SocketAddr>,
     #[command(flatten)]
     pub site: SiteArgs,
@@ -143,7 +145,7 @@ pub fn subjects_of(texts: &[String]) -> Vec<String> {
 }
 
 const EXIT_HELP: &str = "Exit codes: 0 done; 1 unexpected error; 2 wrong usage; 3 wrong experiment; 4 a cell has no run that succeeded; \
-5 interrupted (the same command continues); 6 results cannot be written; 7 this machine has no room for the clients; 8 every run is void; 9 --fail-if holds; 10 whether it holds is undecided.";
+5 interrupted (the same command continues); 6 results cannot be written; 7 this machine cannot run any of it, or has no room for the clients; 8 every run is void; 9 --fail-if holds; 10 whether it holds is undecided.";
 
 pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let profile = match (args.quick, args.full) {
@@ -175,9 +177,10 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     let Some(measured) = carry_out(name, experiments, left_out, args)? else { return Ok(ExitCode::Interrupted) };
     let asked = Asked { fail_if: &args.fail_if, ..Asked::default() };
-    let shown = Shown::of(&measured.store, &[measured.id], &args.measure.store.out, asked)?;
+    let stored = || stored(measured.id);
+    let shown = Shown::of(&measured.store, &[measured.id], &args.measure.store.out, asked).with_context(stored)?;
     if !args.live_lines {
-        shown.give(args.measure.format, &args.measure.files)?;
+        shown.give(args.measure.format, &args.measure.files).with_context(stored)?;
     }
     if let Some(code) = code_of_end(measured.ended) {
         return Ok(code);
@@ -234,11 +237,10 @@ impl MeasureArgs {
     /// Takes the rights that the experiments need. Before any thread is started: a process with several cannot.
     pub fn prepare(&self, experiments: &[Experiment]) -> anyhow::Result<()> {
         if experiments.iter().all(|experiment| experiment.networks.is_empty()) {
-            anyhow::ensure!(
-                !self.capture,
-                "--capture: these experiments run over no network; name some with --network"
-            );
-            return Ok(());
+            return match self.capture {
+                true => Err(usage("--capture: these experiments run over no network; name some with --network")),
+                false => Ok(()),
+            };
         }
         rights::become_able().context("cannot make networks")?;
         Ok(())
@@ -392,6 +394,11 @@ pub fn closed<P: Planner>(campaign: Campaign<P>, ended: Ended) -> anyhow::Result
         return Ok(None);
     }
     Ok(Some(campaign.id()))
+}
+
+/// What remains to be done about a report that was not made.
+pub fn stored(id: i64) -> String {
+    format!("the runs are stored as result {id}, of which `pushlab report {id}` makes the report")
 }
 
 /// The exit code of a campaign that did not come to its end, of which the user is told.

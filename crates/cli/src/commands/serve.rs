@@ -2,8 +2,9 @@
 
 use super::access::AccessFile;
 use super::pages::{self, DemoArgs, GuestArgs, SiteArgs, TlsArgs};
+use crate::failure::usage;
 use crate::units;
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use pushlab_console::Console;
 use pushlab_os::descriptors;
@@ -12,7 +13,6 @@ use pushlab_subjects::running::{NO_PAGES, OPEN};
 use pushlab_wire::channel::Channel;
 use pushlab_wire::codes::ExitCode;
 use pushlab_workload::roles::SERVER_OWN_DESCRIPTORS;
-use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use url::{Position, Url};
 )]
 pub struct ServeArgs {
     /// Address of all transports; port 0 takes a free one.
-    #[arg(long, default_value = "127.0.0.1:8000", value_name = "ADDRESS")]
+    #[arg(long, value_parser = units::address, default_value = "127.0.0.1:8000", value_name = "ADDRESS")]
     listen: SocketAddr,
     /// Event loops.
     #[arg(long, default_value_t = 1, value_name = "N")]
@@ -73,10 +73,10 @@ pub struct ServeArgs {
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=2))]
     writes_per_event: u8,
     /// Serve the transports alone: no console, no demos. The default with --access.
-    #[arg(long, env = NO_PAGES)]
+    #[arg(long, env = NO_PAGES, value_parser = units::switch)]
     no_pages: bool,
     /// With --access, serve the console and the demos too: to everybody, whatever the rules say.
-    #[arg(long, conflicts_with = "no_pages", requires = "access")]
+    #[arg(long, requires = "access")]
     pages: bool,
     /// The results database that the console shows to everybody who reaches the server; none by default.
     #[arg(long, value_name = "FILE", env = "PUSHLAB_STORE")]
@@ -90,7 +90,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE", env = "PUSHLAB_ACCESS")]
     access: Option<PathBuf>,
     /// Serve whoever reaches the address: without this or --access, the server listens only on loopback addresses.
-    #[arg(long, env = OPEN)]
+    #[arg(long, env = OPEN, value_parser = units::switch)]
     open: bool,
     #[command(flatten)]
     demos: DemoArgs,
@@ -149,9 +149,9 @@ limit_args! {
     /// Bytes of a request's head [default: 16KiB].
     max_head_bytes / max_head_bytes: usize => units::bytes,
     /// Bytes of a request's body [default: 64KiB].
-    max_body_bytes / max_body_bytes: usize => units::bytes,
+    max_body_bytes / max_body_bytes: usize => units::message_bytes,
     /// Bytes of a WebSocket message [default: 64KiB].
-    max_message_bytes / max_message_bytes: usize => units::bytes,
+    max_message_bytes / max_message_bytes: usize => units::message_bytes,
     /// Messages of history in a channel [default: 10000].
     history_messages / max_history_messages: usize,
     /// Bytes of history in a channel [default: 8MiB].
@@ -188,6 +188,10 @@ limit_args! {
 }
 
 pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
+    // The variable may also say that there are to be pages, so that its presence alone is no conflict.
+    if args.pages && args.no_pages {
+        return Err(usage("--pages cannot be used with --no-pages"));
+    }
     args.tls.block_signals(args.access.is_some());
     let mut config = config(args)?;
     let is_loopback = config.listen.ip().is_loopback();
@@ -202,11 +206,11 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         }
     };
     if !is_loopback && !args.open && access.is_none() {
-        bail!(
+        return Err(usage(format!(
             "others can reach {}, and whoever reaches it can publish and subscribe: give --access FILE to say who may do what, or --open \
              if everybody may; otherwise listen on 127.0.0.1, behind a proxy that decides who may do so",
             config.listen
-        );
+        )));
     }
     config.trusted_proxies = args.site.proxies();
     if !args.no_pages && (args.pages || access.is_none()) {
@@ -241,7 +245,7 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
     }
     config.handover = args.handover.clone().map(|path| Handover { path, tell });
     if args.cores == 0 {
-        bail!("--cores is at least 1");
+        return Err(usage("--cores is at least 1"));
     }
     config.cores = args.cores;
     config.has_own_descriptor_tables = true;
@@ -262,14 +266,21 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
     config.speaks_http2 = !args.no_http2;
     config.echoes = args.echo;
     let own = usize::try_from(SERVER_OWN_DESCRIPTORS).expect("it is a hundred");
-    config.limits.max_connections = descriptor_limit().saturating_sub(own).max(1) * args.cores;
+    let room = descriptor_limit().saturating_sub(own).max(1) * args.cores;
+    config.limits.max_connections = room;
     args.limits.apply(&mut config.limits);
+    if config.limits.max_connections > room {
+        return Err(usage(format!(
+            "--max-connections {}: the limit of descriptors (ulimit -n) has room for {room}",
+            config.limits.max_connections
+        )));
+    }
     if let Some(url) = &args.feed {
         config.feed = Some(feed(url, &args.feed_channel)?);
     }
     if let Some(interval) = args.tick {
         if interval.is_zero() {
-            bail!("--tick is more than nothing");
+            return Err(usage("--tick is more than nothing"));
         }
         config.tick = Some(Tick { interval, channel: channel(&args.tick_channel)? });
     }
@@ -277,28 +288,31 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
 }
 
 fn tell(happened: &Happened) {
-    // What was on the other side may have gone, and eprintln! would panic.
-    let _ = writeln!(io::stderr(), "{happened}");
+    eprintln!("{happened}");
 }
 
 fn feed(url: &str, channel_name: &str) -> anyhow::Result<Feed> {
-    let parsed =
-        Url::parse(url).with_context(|| format!("--feed {url}: not a valid address; write ws://HOST:PORT/PATH"))?;
+    let parsed = Url::parse(url)
+        .map_err(|error| usage(format!("--feed {url}: not a valid address; write ws://HOST:PORT/PATH: {error}")))?;
     if parsed.scheme() != "ws" {
-        bail!("--feed {url}: only ws:// is supported");
+        return Err(usage(format!("--feed {url}: only ws:// is supported")));
     }
     if !parsed[Position::BeforeUsername..Position::BeforeHost].is_empty() {
-        bail!("--feed {url}: a user name in the address is not supported: leave out what comes before the @");
+        return Err(usage(format!(
+            "--feed {url}: a user name in the address is not supported: leave out what comes before the @"
+        )));
     }
     let (host, target) =
         (&parsed[Position::BeforeHost..Position::AfterPort], &parsed[Position::BeforePath..Position::AfterQuery]);
     let addresses = parsed.socket_addrs(|| None).with_context(|| format!("--feed {url}: cannot resolve {host}"))?;
-    let address = *addresses.first().ok_or_else(|| anyhow!("--feed {url}: {host} has no address"))?;
-    Ok(Feed { address, host: host.to_owned(), target: target.to_owned(), channel: channel(channel_name)? })
+    if addresses.is_empty() {
+        bail!("--feed {url}: {host} has no address");
+    }
+    Ok(Feed { addresses, host: host.to_owned(), target: target.to_owned(), channel: channel(channel_name)? })
 }
 
 fn channel(name: &str) -> anyhow::Result<Channel> {
-    Channel::parse(name).with_context(|| format!("{name:?}"))
+    Channel::parse(name).map_err(|error| usage(format!("{name:?}: {error}")))
 }
 
 /// Descriptors a process (or an event loop with a table of its own) may hold.
@@ -318,7 +332,7 @@ mod tests {
             ("ws://[::1]", "[::1]:80", "[::1]", "/"),
         ] {
             let feed = feed(url, "feed").unwrap();
-            assert_eq!((feed.address.to_string().as_str(), &*feed.host, &*feed.target), (address, host, target));
+            assert_eq!((feed.addresses[0].to_string().as_str(), &*feed.host, &*feed.target), (address, host, target));
         }
         for (url, why) in [
             ("wss://127.0.0.1/", "only ws://"),

@@ -1,5 +1,8 @@
 //! `pushlab export` and `pushlab import`.
 
+use super::results::open_to_read;
+use crate::failure::usage;
+use crate::output::{self, Output};
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use pushlab_experiment::metric::{self, Metric};
@@ -9,7 +12,7 @@ use pushlab_store::{Store, import};
 use pushlab_wire::codes::ExitCode;
 use std::fs::File;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Formats of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -44,7 +47,7 @@ pub struct ExportArgs {
     /// Format; by default what the file's ending says.
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// File to write: .csv, .json, .parquet or .lp; by default standard output.
+    /// File to write: .csv, .json, .parquet or .lp; by default, or with -, standard output.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Only this metric; may be repeated.
@@ -70,30 +73,39 @@ pub struct ImportArgs {
 }
 
 pub fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
-    let store = archive::open(args.store.as_deref())?;
-    let ids = args.results.iter().map(|r| Ok(store.find(r)?.id)).collect::<anyhow::Result<Vec<i64>>>()?;
-    let ending = args.output.as_ref().and_then(|path| path.extension()?.to_str());
-    let format = args.format.or(match ending {
+    let store = open_to_read(args.store.as_deref())?;
+    let ids: Vec<i64> = store.find_all(&args.results)?.iter().map(|row| row.id).collect();
+    let format = args.format.or(match args.output.as_deref().and_then(ending).as_deref() {
         Some("csv") => Some(Format::Csv),
         Some("json") => Some(Format::Json),
         Some("parquet") => Some(Format::Parquet),
         Some("lp") => Some(Format::LineProtocol),
         _ => None,
     });
-    let format = format.context("say --format csv, json, parquet or line-protocol, or name a file that ends so")?;
+    let unclear = || usage("say --format csv, json, parquet or line-protocol, or name a file that ends so");
+    let format = format.ok_or_else(unclear)?;
     let selection = Selection {
         metrics: (!args.metric.is_empty()).then(|| args.metric.iter().map(|name| full_name(name)).collect()),
         only_counting: args.only_counting,
         ..Selection::default()
     };
-    match &args.output {
+    match args.output.as_deref().filter(|path| *path != Path::new("-")) {
         Some(path) => {
             let rows = export::to_file(path, |out| write(format, &store, &ids, &selection, out))?;
             eprintln!("wrote {rows} {} to {}", format.unit(), path.display());
         }
-        None => drop(write(format, &store, &ids, &selection, &mut std::io::stdout())?),
+        None => match write(format, &store, &ids, &selection, &mut Output) {
+            // It is told, or nobody reads it any more.
+            Err(_) if output::has_failed() => {}
+            done => drop(done?),
+        },
     }
     Ok(ExitCode::Ok)
+}
+
+/// The ending of a file's name, which other systems write in capitals too.
+fn ending(path: &Path) -> Option<String> {
+    Some(path.extension()?.to_str()?.to_ascii_lowercase())
 }
 
 /// The name of a metric that may be given by its short name. A study's own metrics are in no table of ours.
@@ -121,14 +133,17 @@ pub fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     for path in &args.files {
         let at = || path.display().to_string();
         let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let ids = match path.extension().and_then(|ending| ending.to_str()) {
+        let ids = match ending(path).as_deref() {
             Some("json") => import::json(&mut store, file).with_context(at)?,
             Some("csv") => {
                 let name = path.file_stem().map_or_else(|| "import".into(), |stem| stem.to_string_lossy());
                 let new = archive::values_header(&name);
                 vec![import::csv(&mut store, &new, &metric::unit, file).with_context(at)?]
             }
-            _ => anyhow::bail!("{}: an import ends in .json (a whole export) or .csv (figures)", path.display()),
+            _ => {
+                let what = "an import ends in .json (a whole export) or .csv (figures)";
+                return Err(usage(format!("{}: {what}", path.display())));
+            }
         };
         for id in ids {
             println!("{}: result {id}, {}", path.display(), store.campaign(id)?.row.name);

@@ -94,7 +94,7 @@ fn what_cannot_be_compared_is_said() {
     let (exit, error) = place.fails(&["compare", "before"]);
     assert!(exit == 1 && error.contains("nothing to compare with"), "{error}");
     let (exit, error) = place.fails(&["compare", "before", "once", "--metric", "speed"]);
-    assert!(exit == 1 && error.contains("\"speed\"") && error.contains("cpu_per_delivery"), "{error}");
+    assert!(exit == 2 && error.contains("\"speed\"") && error.contains("cpu_per_delivery"), "{error}");
     assert_eq!(code(&place, &["compare"]), 2);
 
     let report = place.json(&["compare", "before", "once", "--json"]);

@@ -8,7 +8,7 @@ const PHASES: &str =
     "{ connect_ms = 10000, idle_ms = 50, warm_up_ms = 50, load_ms = 100, drain_ms = 3000, after_ms = 0 }";
 
 /// Runs the experiment with a limit on the size of files, in KiB.
-fn run_limited(place: &Place, kib: u32) -> Output {
+pub fn run_limited(place: &Place, kib: u32) -> Output {
     let run = place.pushlab(&["run", "experiment.toml"]);
     let mut shell = Command::new("bash");
     shell.args(["-c", &format!("ulimit -f {kib}; trap '' XFSZ; exec \"$0\" \"$@\"")]);

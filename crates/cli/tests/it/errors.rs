@@ -1,6 +1,7 @@
 //! Wrong input gets a clear error and its exit code.
 
 use crate::campaign::Place;
+use crate::disk::run_limited;
 
 #[test]
 fn a_wrong_experiment_says_what_and_where() {
@@ -15,6 +16,13 @@ fn a_wrong_experiment_says_what_and_where() {
     assert_eq!(place.fails(&["run", "tangen-chat", "--profile", "slow"]).0, 3);
     assert_eq!(place.fails(&["run"]).0, 2);
     assert_eq!(place.fails(&["serve", "--heartbeat", "5 parsecs"]).0, 2);
+    for listen in ["localhost:0", ":8000", "127.0.0.1"] {
+        let (code, error) = place.fails(&["serve", "--listen", listen]);
+        assert!(code == 2 && error.contains("IP:PORT, such as 127.0.0.1:8000"), "{error}");
+    }
+    let many = usize::try_from(pushlab_os::limits::descriptors().soft).unwrap().to_string();
+    let (code, error) = place.fails(&["serve", "--max-connections", &many]);
+    assert!(code == 2 && error.contains("descriptors (ulimit -n)"), "{error}");
 }
 
 #[test]
@@ -33,6 +41,56 @@ fn results_that_cannot_be_written_are_said_before_anything_runs() {
     assert!(error.contains("not a results database"), "{error}");
     assert_eq!(std::fs::read_to_string(place.path("taken")).unwrap(), "a file, not a folder");
     assert_eq!(place.runs_done(), 0);
+}
+
+/// A page that does not fit is no loss of what was measured.
+#[test]
+fn a_report_that_cannot_be_written_has_its_code_and_the_runs_are_stored() {
+    let place = Place::new("no-report");
+    place.experiment(&[("transports", "[\"websocket\"]")]);
+    // The tables and the run are smaller, and the page alone is larger.
+    let output = run_limited(&place, 340);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(6), "{error}");
+    assert!(error.contains("stored as result 1") && error.contains("pushlab report 1"), "{error}");
+    assert_eq!(place.runs_done(), 1);
+    place.prints(&["report", "1"]);
+    std::fs::write(place.path("taken"), "a file, not a folder").unwrap();
+    let (code, error) = place.fails(&["report", "1", "--out", "taken"]);
+    assert!(code == 6 && error.contains("--out"), "{code} {error}");
+}
+
+#[test]
+fn a_wrong_command_line_has_its_code_however_it_is_found() {
+    let place = Place::new("misused");
+    place.experiment(&[]);
+    for arguments in [
+        &["serve", "--cores", "0"][..],
+        &["serve", "--tick", "0s"],
+        &["serve", "--listen", "0.0.0.0:0"],
+        &["serve", "--feed", "http://127.0.0.1/"],
+        &["serve", "--feed", "ws://127.0.0.1:1/", "--feed-channel", "a channel"],
+        &["serve", "--access", "access.toml", "--pages", "--no-pages"],
+        &["run", "experiment.toml", "--capture"],
+    ] {
+        let (code, error) = place.fails(arguments);
+        assert!(code == 2 && error.starts_with("error: "), "{arguments:?}: {code} {error}");
+    }
+}
+
+#[test]
+fn a_file_without_an_end_is_not_read_for_ever() {
+    let place = Place::new("endless");
+    for (arguments, expected) in [
+        (&["access", "check", "/dev/zero"][..], 1),
+        (&["serve", "--access", "/dev/zero"], 1),
+        (&["serve", "--tls-certificate", "/dev/zero", "--tls-key", "/dev/zero"], 1),
+        (&["run", "/dev/zero"], 3),
+        (&["fleet", "list", "--fleet", "nats://127.0.0.1:1", "--credentials", "/dev/zero"], 1),
+    ] {
+        let (code, error) = place.fails(arguments);
+        assert!(code == expected && error.contains("/dev/zero") && error.contains("16 MiB"), "{code} {error}");
+    }
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn a_report_is_written_in_other_forms_beside_the_page() {
     place.prints(&asked);
     assert_eq!(std::fs::read_to_string(&summary).unwrap().matches("# What others say").count(), 1, "it is added to");
     let (code, error) = place.fails(&["report", "--summary", "no/such/folder/summary.md"]);
-    assert!(code == 1 && error.contains("cannot write --summary no/such/folder/summary.md"), "{error}");
+    assert!(code == 6 && error.contains("cannot write --summary no/such/folder/summary.md"), "{error}");
 }
 
 /// A folder of reports may be shared, as by jobs that end at the same time.

@@ -24,6 +24,7 @@ mod meeting;
 mod metrics;
 mod networks;
 mod options;
+mod output;
 mod phases;
 mod polls;
 mod proxies;

@@ -242,6 +242,20 @@ fn a_killed_lab_leaves_no_namespace_interface_or_process() {
     assert_eq!(interfaces(), before);
 }
 
+#[test]
+fn a_machine_without_the_device_of_networks_has_its_code() {
+    let place = Place::new("no-tun");
+    small(&place, &[]);
+    let run = place.pushlab(&["run", "experiment.toml"]);
+    let mut command = Command::new("unshare");
+    command.args(["-rm", "sh", "-c", "mount -t tmpfs none /dev/net && exec \"$@\"", "sh"]);
+    command.arg(run.get_program()).args(run.get_args()).current_dir(place.path("")).stdin(Stdio::null());
+    let output = command.env("PUSHLAB_STORE", place.store_path()).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(7), "{error}");
+    assert!(error.contains("/dev/net/tun"), "{error}");
+}
+
 /// As an ordinary user, in a mount namespace of its own in which /dev/net/tun is as most distributions have it. The
 /// machine's own file stays as it is.
 #[test]

@@ -111,9 +111,46 @@ fn merged_results_lie_over_each_other() {
     let said = place.prints(&["merge", "chat", "night"]);
     assert!(said.contains("Report: results/merge-"), "{said}");
 
-    let (code, error) = place.fails(&["merge", "chat", "3"]);
-    assert!(code == 1 && error.contains("named twice"), "{error}");
+    let report = ["--out", "reports"];
+    for (command, options) in
+        [("merge", &report[..]), ("compare", &report), ("export", &["--format", "csv"]), ("rm", &[])]
+    {
+        let (code, error) = place.fails(&[&[command, "chat", "night", "3"], options].concat());
+        let said = "`3` and `chat` are both result 3: named twice";
+        assert!(code == 2 && error.contains(said), "{command}: {code} {error}");
+    }
+    assert_eq!(ids(&place), [1, 2, 3]);
     assert_eq!(place.fails(&["merge", "chat"]).0, 2);
+}
+
+/// As on a read-only disk, or in a colleague's folder.
+#[test]
+fn results_that_may_not_be_written_are_read() {
+    let place = Place::new("read-only");
+    std::fs::create_dir(place.path("shared")).unwrap();
+    Table::new("drill").runs("websocket", "cpu", "%", &[10.0, 11.0]).import(&place, "chat");
+    std::fs::rename(place.store_path(), place.path("shared/a b.db")).unwrap();
+    let run = |arguments: &[&str]| {
+        let script = "mount --bind shared shared && mount -o remount,ro,bind shared && exec \"$@\"";
+        let inner = place.pushlab(arguments);
+        // The superuser may write any file, but not on a file system mounted to be read.
+        let mut command = std::process::Command::new("unshare");
+        command.args(["-rm", "sh", "-c", script, "sh"]).arg(inner.get_program()).args(inner.get_args());
+        command.current_dir(place.path("")).env("PUSHLAB_STORE", "shared/a b.db").output().unwrap()
+    };
+    if !run(&["--version"]).status.success() {
+        // Without namespaces of its own a test cannot have a file system of its own.
+        return;
+    }
+    for arguments in [&["runs"][..], &["show", "chat"], &["report", "chat"], &["export", "chat", "--format", "csv"]] {
+        let output = run(arguments);
+        let (said, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {error}");
+        assert!(said.contains("chat") || said.contains("drill"), "{arguments:?}: {said}");
+        assert!(error.contains("shared/a b.db may not be written, and is only read"), "{arguments:?}: {error}");
+    }
+    let output = run(&["rm", "chat"]);
+    assert_eq!(output.status.code(), Some(6), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

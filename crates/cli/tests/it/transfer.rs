@@ -134,7 +134,7 @@ fn formats(place: &Place) {
         assert!(bytes.starts_with(begins), "{file}: {:?}", &bytes[..20]);
     }
     let (code, error) = place.fails(&["export", "test", "--output", "figures.xls"]);
-    assert!(code == 1 && error.contains(".csv") | error.contains("csv"), "{error}");
+    assert!(code == 2 && error.contains(".csv") | error.contains("csv"), "{error}");
     assert!(!place.path("figures.xls").exists());
 }
 
@@ -170,6 +170,36 @@ fn published_studies_are_imported_and_reported() {
     assert!(page.contains("<script") && page.contains("\"series\":["));
 }
 
+/// Of single deliveries a table tells what is a metric.
+#[test]
+fn losses_come_with_a_table_and_without_them_they_are_not_known() {
+    let place = Place::new("losses");
+    let losing = |table: Table, lost| table.runs("websocket", "lost", "", &[lost]);
+    losing(Table::new("drill").runs("websocket", "cpu", "%", &[1.0]), 5.0).import(&place, "losing");
+    losing(Table::new("drill").runs("websocket", "doubled", "", &[2.0]), 0.0).import(&place, "doubling");
+    Table::new("drill").runs("websocket", "cpu", "%", &[1.0]).import(&place, "silent");
+    for (name, wrong, said) in [
+        (
+            "losing",
+            [Value::from(5), Value::Null, Value::Null],
+            "; of the deliveries 5 lost; whether any were duplicated",
+        ),
+        (
+            "doubling",
+            [0.into(), 2.into(), Value::Null],
+            "; of the deliveries 0 lost, 2 duplicated; whether any were reord",
+        ),
+        ("silent", [Value::Null, Value::Null, Value::Null], "; whether any were lost, duplicated or reordered is not"),
+    ] {
+        let report = place.json(&["report", name, "--json"]);
+        let point = points(&report)[0];
+        assert_eq!(["lost", "duplicated", "reordered"].map(|kind| point[kind].clone()), wrong, "{name}");
+        let certainty = report["verdict"].as_array().unwrap().last().unwrap().as_str().unwrap();
+        assert!(certainty.contains(said), "{certainty}");
+    }
+    assert!(place.prints(&["report", "losing"]).contains("5 – –"));
+}
+
 #[test]
 fn what_cannot_be_read_is_named_by_line_and_leaves_the_store_as_it_was() {
     let place = Place::new("broken");
@@ -189,15 +219,15 @@ fn what_cannot_be_read_is_named_by_line_and_leaves_the_store_as_it_was() {
             assert!(error.contains(part), "{part}: {error}");
         }
     }
-    for (file, text, word) in [
-        ("a.json", "{\"format\": \"other\", \"version\": 1}", "pushlab-results"),
-        ("b.json", "{\n\"format\"", "line 2"),
-        ("c.txt", "", ".json"),
-        ("d.csv", "", "d.csv"),
+    for (file, text, word, expected) in [
+        ("a.json", "{\"format\": \"other\", \"version\": 1}", "pushlab-results", 1),
+        ("b.json", "{\n\"format\"", "line 2", 1),
+        ("c.txt", "", ".json", 2),
+        ("d.csv", "", "d.csv", 1),
     ] {
         std::fs::write(place.path(file), text).unwrap();
         let (code, error) = place.fails(&["import", file]);
-        assert!(code == 1 && error.contains(word), "{file}: {error}");
+        assert!(code == expected && error.contains(word), "{file}: {error}");
     }
     assert!(place.fails(&["import", "nowhere.csv"]).1.contains("nowhere.csv"));
     assert!(place.rows().is_empty());

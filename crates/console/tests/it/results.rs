@@ -79,6 +79,8 @@ fn what_is_no_result_has_no_report() {
     }
     let within = place.get(&format!("/reports/compare?baseline={only}"));
     assert_eq!(within.refused(), (400, "bad-request".to_owned()), "it has one subject");
+    let itself = place.get(&format!("/reports/compare?baseline={only}&candidate={only}"));
+    assert_eq!(itself.refused(), (400, "bad-request".to_owned()), "named twice");
     let many = "&candidate=1".repeat(8);
     assert_eq!(place.get(&format!("/reports/compare?baseline=1{many}")).status, 400);
 }

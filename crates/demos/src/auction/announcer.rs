@@ -8,6 +8,7 @@ use super::database::Failure;
 use super::house::{House, PAGE};
 use super::model::HouseError;
 use crate::clock;
+use crate::telling::tell;
 use pushlab_application::Publisher;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -43,7 +44,7 @@ impl Announcer {
             _ => None,
         };
         if let Some(text) = refused.as_ref().filter(|_| refused != self.refused) {
-            eprintln!("auction: nothing is announced; the database {}: {text}", self.house.location().label());
+            tell(format_args!("auction: nothing is announced; the database {}: {text}", self.house.location().label()));
         }
         self.refused = refused;
     }

@@ -30,6 +30,7 @@ use crate::clock;
 use crate::lock::lock;
 use crate::refusals::{failed, unknown_path};
 use crate::repeating::Repeating;
+use crate::telling::tell;
 use announcer::{Announcer, LOOK_INTERVAL};
 use house::House;
 use model::{Account, HouseError};
@@ -274,7 +275,7 @@ impl Auction {
             HouseError::Expired => Refusal::new(ErrorCode::Expired, text),
             HouseError::Full(_) => Refusal::new(ErrorCode::LimitReached, text),
             HouseError::Database(Failure::Full(_)) => {
-                eprintln!("auction: the database {}: {text}", self.house.location().label());
+                tell(format_args!("auction: the database {}: {text}", self.house.location().label()));
                 let text = format!(
                     "the auction house's database ({kind}) has no room left on its disk; nothing was changed, and \
                      nothing can be until its operator has made room"
@@ -282,7 +283,7 @@ impl Auction {
                 Refusal::new(ErrorCode::DatabaseAway, text).after(RETRY_AFTER)
             }
             HouseError::Database(Failure::Refused(_)) => {
-                eprintln!("auction: the database {}: {text}", self.house.location().label());
+                tell(format_args!("auction: the database {}: {text}", self.house.location().label()));
                 let text = format!("the auction house's database ({kind}) refused the work; nothing was changed");
                 Refusal::new(ErrorCode::DatabaseAway, text).after(RETRY_AFTER)
             }
@@ -310,7 +311,7 @@ impl Application for Auction {
                 let is_first = self.telling.set(Telling { publisher, announcer }).is_ok();
                 debug_assert!(is_first, "a server begins once");
             }
-            Err(error) => eprintln!("auction: nothing can be announced, because no thread starts: {error}"),
+            Err(error) => tell(format_args!("auction: nothing can be announced, because no thread starts: {error}")),
         }
     }
 

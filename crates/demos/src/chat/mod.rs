@@ -13,6 +13,7 @@ use crate::allowance::Peer;
 use crate::clock;
 use crate::lock::lock;
 use crate::repeating::Repeating;
+use crate::telling::tell;
 use gathering::{Event, Gathering, INBOX_CHANNELS, Now, Room};
 use names::{Name, RoomName, Text};
 use pushlab_application::requests::{self, Answer, Refusal};
@@ -143,7 +144,7 @@ impl Application for Chat {
         match Repeating::start("pushlab-chat", self.lease / 10, expire) {
             // It begins once.
             Ok(thread) => drop(self.running.set((house, thread))),
-            Err(error) => eprintln!("the chat has no thread: {error}"),
+            Err(error) => tell(format_args!("the chat has no thread: {error}")),
         }
     }
 

@@ -287,6 +287,7 @@ impl Clients {
         part.gaps += u64::from(report.gaps);
         part.reconnects += u64::from(report.reconnects);
         report.errors.iter().for_each(|error| part.errors.add(error));
+        report.refused.iter().for_each(|why| self.recorder.refused(why));
         page.subscribed = report.subscribed;
         page.has_turned |= report.hidden != self.are_hidden || report.visibility_changes > 0;
         Some(Answer {

@@ -31,6 +31,9 @@ pub struct Report {
     pub reconnects: u32,
     /// What went wrong.
     pub errors: Vec<String>,
+    /// With what publications were refused.
+    #[serde(default)]
+    pub refused: Vec<String>,
 }
 
 /// Which page reports, and when.

@@ -19,12 +19,12 @@ let answered = "";
 let happened = nothing();
 
 function nothing() {
-  const lists = { deliveries: [], published: [], requests: [], connects: [], errors: [] };
+  const lists = { deliveries: [], published: [], requests: [], connects: [], errors: [], refused: [] };
   return { ...lists, gaps: 0, reconnects: 0, visibility_changes: 0 };
 }
 
-function note(error) {
-  if (happened.errors.length < ERRORS_MAX) happened.errors.push(String(error).slice(0, 200));
+function note(error, list = happened.errors) {
+  if (list.length < ERRORS_MAX) list.push(String(error).slice(0, 200));
 }
 
 function countRequest(client) {
@@ -271,8 +271,8 @@ async function post(client, publication) {
     });
     const text = await response.text();
     const now = performance.now();
-    if (!response.ok) throw new Error(`${new URL(address).pathname} answered ${response.status} ${text}`);
-    if (isEcho) deliver(client, JSON.parse(text), now);
+    if (!response.ok) note(`${new URL(address).pathname} answered ${response.status} ${text}`, happened.refused);
+    else if (isEcho) deliver(client, JSON.parse(text), now);
   } catch (error) {
     note(error);
   }

@@ -226,6 +226,8 @@ impl Hosted {
             load_published: state.sum(|p| &p.load_published),
             load_delivered: state.sum(|p| &p.load_delivered),
             load_gone: state.sum(|p| &p.load_gone),
+            refused: state.sum(|p| &p.refused)
+                + u64::from(prober.is_some_and(|prober| prober.is_refused.load(Ordering::Relaxed))),
         }
     }
 
@@ -263,6 +265,7 @@ impl Hosted {
             let report = join(thread)?;
             self.part.reconnects += report.reconnects;
             self.part.errors.merge(report.errors);
+            self.part.refused.merge(report.refused);
             self.part.busiest = BusiestSecond::busier(self.part.busiest, report.busiest);
             (self.part.response_idle, self.part.response_load) = (report.response_idle, report.response_load);
             (self.part.response_unanswered, self.part.response_own) = (report.response_unanswered, report.response_own);

@@ -1,10 +1,10 @@
 //! Clients of others' servers: every delivery accounted for, whatever the server does to their connections.
 
 use crate::foreign_server::{ForeignServer, Trouble};
-use crate::plans::{plan, run};
+use crate::plans::{plan, run, with_prober};
 use pushlab_dialects::Dialect;
 use pushlab_wire::transport::Transport;
-use pushlab_workload::plan::{Phases, Plan, Speaks, Target};
+use pushlab_workload::plan::{Phases, Plan, ProberPath, Speaks, Target};
 use pushlab_workload::result::LoadResult;
 use pushlab_workload::scenario::Scenario;
 
@@ -75,6 +75,15 @@ fn every_delivery_of_a_dialect_is_accounted_for() {
         assert!(result.errors.is_empty(), "{what} {:?}", result.errors);
         assert_eq!((result.latency_last.count(), result.latency_own.count()), (150, 150), "{what}");
     }
+}
+
+#[test]
+fn what_clients_publish_answers_no_ping() {
+    let server = ForeignServer::start(Trouble::Nothing);
+    let base = with_prober(chat(&server, BARE[0]), ProberPath::SameTransport);
+    let result = run(&Plan { phases: Phases { drain_ms: 100, ..base.phases.clone() }, ..base });
+    assert_eq!((result.delivered, result.response_load.count()), (750, 0), "{:?}", result.errors);
+    assert!(result.response_unanswered.count() > 0);
 }
 
 #[test]

@@ -158,13 +158,15 @@ struct Connection {
     held: Vec<u8>,
     /// Cuts before it was opened.
     cuts: usize,
+    /// Whether what the client sends is nobody's.
+    is_mute: bool,
 }
 
 impl Connection {
     fn new(stream: TcpStream, shared: Arc<Shared>) -> Self {
         stream.set_nodelay(true).unwrap();
         let cuts = shared.state.lock().unwrap().cuts;
-        Self { stream, shared, held: Vec::new(), cuts }
+        Self { stream, shared, held: Vec::new(), cuts, is_mute: false }
     }
 
     fn read_more(&mut self) -> Option<()> {
@@ -184,7 +186,9 @@ impl Connection {
                 value.parse::<usize>().ok()
             };
             match (method.as_str(), path) {
-                ("GET", "/ws") => {
+                // It brings what others publish, and no echo.
+                ("GET", "/ws" | "/ws/echo") => {
+                    self.is_mute = path == "/ws/echo";
                     let mut head = Vec::new();
                     handshake::encode_response(&mut head, &accept?);
                     return self.receive_on(None, &head, frame);
@@ -278,7 +282,7 @@ impl Connection {
         let (mut decoder, config) = (Decoder::default(), Config::new(Role::Server));
         while self.read_more().is_some() {
             while let Decoded::Frame { consumed, event } = decoder.decode(&mut self.held, &config).unwrap() {
-                if let Some(Event::Text(data)) = event {
+                if let Some(Event::Text(data)) = event.filter(|_| !self.is_mute) {
                     self.shared.publish(data);
                 }
                 self.held.drain(..consumed);

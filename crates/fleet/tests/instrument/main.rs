@@ -17,6 +17,7 @@ mod http2;
 mod lanes;
 mod native_server;
 mod plans;
+mod refusals;
 mod rooms;
 mod shapes;
 mod sockets;

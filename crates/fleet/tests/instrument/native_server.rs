@@ -57,6 +57,19 @@ struct Log {
     to_lose: AtomicUsize,
     /// What is done to clients that resume, and to how many of them still.
     spoil: Mutex<Option<(Spoil, usize)>>,
+    refuses: Option<Refuse>,
+}
+
+/// What a publication in a frame is answered that is refused.
+const REFUSED: &str = "[\"error\",\"forbidden\",\"not for you\"]";
+
+/// What a server may refuse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refuse {
+    /// Every publication.
+    Publications,
+    /// Whatever is asked, with this status.
+    Everything(u16),
 }
 
 /// What a server may do to a client that resumes a stream or a WebSocket.
@@ -94,6 +107,10 @@ impl NativeServer {
     /// One whose paths all begin with this.
     pub fn below(path: &'static str) -> Self {
         Self::with(Log { path, ..Log::default() })
+    }
+
+    pub fn refusing(what: Refuse) -> Self {
+        Self::with(Log { refuses: Some(what), ..Log::default() })
     }
 
     /// One that compresses whatever clients ask for, and answers this where they offer compressed messages.
@@ -301,6 +318,8 @@ impl Connection {
             let channels: Vec<String> = channels.map(|(_, value)| value.to_string()).collect();
             let after = value("after").map(|text| Cursor::parse(&text).unwrap().offset as usize);
             match (method.as_str(), path) {
+                _ if matches!(self.log.refuses, Some(Refuse::Everything(_))) => self.refuse()?,
+                ("POST", "/publish") if self.log.refuses.is_some() => self.refuse()?,
                 ("GET", "/ws") => {
                     let mut out = Vec::new();
                     handshake::encode_response(&mut out, &accept?);
@@ -356,6 +375,13 @@ impl Connection {
             }
             self.read_more()?;
         }
+    }
+
+    fn refuse(&mut self) -> Option<()> {
+        let status = if let Some(Refuse::Everything(status)) = self.log.refuses { status } else { 403 };
+        let answer = format!("HTTP/1.1 {status} No\r\nContent-Length: 11\r\n\r\nnot for you");
+        // In one piece: of a body that is not read to its end, what comes with the head is told.
+        self.stream.write_all(answer.as_bytes()).ok()
     }
 
     fn answer(&mut self, body: &str) -> Option<()> {
@@ -462,6 +488,7 @@ impl Connection {
                 };
                 if let Some(text) = text {
                     match ClientFrame::parse(text).unwrap() {
+                        ClientFrame::Publish { .. } if self.log.refuses.is_some() => answers.push(REFUSED.to_owned()),
                         ClientFrame::Publish { channel, data } => drop(self.log.publish(&channel, data)),
                         ClientFrame::Echo(data) => answers.push(format!("[\"echo\",{data}]")),
                         ClientFrame::Poll(_) if self.log.is_silent.load(SeqCst) => {}

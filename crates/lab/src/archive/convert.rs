@@ -53,6 +53,8 @@ struct Document {
 struct ResultDocument {
     #[serde(default)]
     errors: Vec<ErrorCount>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    refused: Vec<ErrorCount>,
     #[serde(default)]
     bytes_whole: ClientBytes,
     #[serde(default)]
@@ -90,6 +92,7 @@ pub fn to_store(record: &RunRecord) -> Result<store::Run, Error> {
         network: record.network.clone(),
         result: record.result.as_ref().map(|result| ResultDocument {
             errors: result.errors.clone(),
+            refused: result.refused.clone(),
             bytes_whole: result.bytes_whole,
             bytes_load: result.bytes_load,
             busiest: result.busiest,
@@ -153,8 +156,9 @@ pub fn from_store(mut run: store::Run) -> Result<RunRecord, Error> {
         series.map_or_else(|| Ok(Vec::new()), from_series)
     }
     let result = match document.result {
-        Some(ResultDocument { errors, bytes_whole, bytes_load, busiest, clocks }) => {
-            let mut result = LoadResult { errors, bytes_whole, bytes_load, busiest, clocks, ..LoadResult::default() };
+        Some(ResultDocument { errors, refused, bytes_whole, bytes_load, busiest, clocks }) => {
+            let result = LoadResult { errors, refused, bytes_whole, ..LoadResult::default() };
+            let mut result = LoadResult { bytes_load, busiest, clocks, ..result };
             // What an earlier version did not count yet is 0.
             result.counts().for_each(|(name, count)| *count = run.counts.get(name).copied().unwrap_or(0));
             for (name, histogram) in result.histograms() {
@@ -206,7 +210,9 @@ pub fn figures_of(run: store::Run) -> Result<RunValues, Error> {
         store::Outcome::Failed { reason, .. } => Some(in_words(reason)),
     };
     let bounds = run.figures.iter().filter_map(|(name, figure)| Some((name.clone(), figure.bound?))).collect();
-    let count = |name: &str| run.counts.get(name).copied().unwrap_or(0);
+    // A table has no counts, and as figures those that are metrics; what is in neither is not known.
+    let figure = |name: &str| run.figures.get(name).map(|figure| figure.value as u64);
+    let count = |name: &str| run.counts.get(name).copied();
     Ok(RunValues {
         cell: cell_from_store(&run.cell)?,
         repeat: run.repeat,
@@ -218,7 +224,11 @@ pub fn figures_of(run: store::Run) -> Result<RunValues, Error> {
         figures: run.figures.iter().map(|(name, figure)| (name.clone(), figure.value)).collect(),
         times: BTreeMap::new(),
         bounds,
-        wrong: [count("lost"), count("duplicated"), count("reordered")],
+        wrong: [
+            count("lost").or_else(|| figure("lost")),
+            count("duplicated").or_else(|| figure("doubled")),
+            count("reordered"),
+        ],
         timeline: None,
         published_seconds: BTreeMap::new(),
         clocks: Vec::new(),
@@ -418,6 +428,7 @@ mod tests {
             duplicated: 8,
             reordered: 9,
             unknown: 10,
+            misdirected: 38,
             gaps: 11,
             told_when: 37,
             told_gap: 27,
@@ -427,6 +438,7 @@ mod tests {
             caught_up: histogram(15),
             reconnects: 12,
             errors: vec![ErrorCount { error: "reset by \"peer\"".to_owned(), count: MOST }],
+            refused: vec![ErrorCount { error: "403".to_owned(), count: 39 }],
             requests: 13,
             requests_publishers: 14,
             requests_idle: 33,
@@ -702,7 +714,7 @@ mod tests {
         assert_eq!(run.phases.iter().map(|phase| phase.end_ns).collect::<Vec<_>>(), [101, 102, 103, 104, 105, 107]);
         assert_eq!(run.counting(), store::Counts::Void);
         let rest = run.document["result"].as_object().unwrap();
-        let nested = ["busiest", "bytes_load", "bytes_whole", "clocks", "errors"];
+        let nested = ["busiest", "bytes_load", "bytes_whole", "clocks", "errors", "refused"];
         assert_eq!(rest.keys().collect::<Vec<_>>(), nested, "all else has a table of its own");
     }
 }

@@ -20,7 +20,7 @@ use pushlab_record::RunRecord;
 use pushlab_store::{self as store, Kind, MeasuringLock, NewCampaign, Store, StoreError, import};
 use pushlab_subjects::named::offer;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Why results cannot be kept or read.
 #[derive(Debug, thiserror::Error)]
@@ -252,6 +252,14 @@ pub fn values_header(name: &str) -> NewCampaign {
 
 /// Opens a store, the user's own by default.
 pub fn open(path: Option<&Path>) -> Result<Store, ArchiveError> {
-    let path = path.map_or_else(Store::default_path, |path| Ok(path.to_owned()))?;
-    Ok(Store::open(&path)?)
+    Ok(Store::open(&path_of(path)?)?)
+}
+
+/// Opens a store that is only to be read, the user's own by default; one that may not be written, too.
+pub fn open_to_read(path: Option<&Path>) -> Result<Store, ArchiveError> {
+    Ok(Store::open_as_allowed(&path_of(path)?)?)
+}
+
+fn path_of(path: Option<&Path>) -> Result<PathBuf, StoreError> {
+    path.map_or_else(Store::default_path, |path| Ok(path.to_owned()))
 }

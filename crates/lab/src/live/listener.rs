@@ -166,9 +166,9 @@ mod tests {
         stream
     }
 
-    fn ask(live: &Listener, request: &str) -> String {
+    fn ask(live: &Listener, request: impl AsRef<[u8]>) -> String {
         let mut stream = connect(live);
-        stream.write_all(request.as_bytes()).unwrap();
+        stream.write_all(request.as_ref()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
@@ -192,6 +192,8 @@ mod tests {
         ] {
             assert!(ask(&live, request).starts_with(&format!("HTTP/1.1 {status} ")), "{request:?}");
         }
+        let twice = ask(&live, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nHost: \xff\r\n\r\n");
+        assert!(twice.starts_with("HTTP/1.1 400 "), "{twice}");
     }
 
     #[test]

@@ -401,7 +401,7 @@ impl CapacitySearch {
         if (counting.len() - withheld) * 2 <= runs.len() {
             return Err(Limit::Generator);
         }
-        let lost: u64 = counting.iter().map(|run| run.wrong[0]).sum();
+        let lost: u64 = counting.iter().filter_map(|run| run.wrong[0]).sum();
         if lost > 0 && counting.iter().any(|run| run.has_not_reached(term.metric.name)) {
             return Err(Limit::Loss(lost));
         }

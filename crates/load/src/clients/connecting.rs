@@ -5,10 +5,10 @@ use super::event_loop::ClientLoop;
 use super::hosts::Obtained;
 use crate::connection::{Owner, Protocol, Side, Stream};
 use crate::cut::Cut;
-use crate::socket::TlsBytes;
 use crate::transport::posts::Posts;
 use crate::transport::{Receiver, Uplink};
 use pushlab_os::clock::monotonic_ns;
+use pushlab_workload::tally::TlsBytes;
 use pushlab_workload::traffic::Traffic;
 use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
@@ -260,7 +260,9 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         let now = monotonic_ns();
         // That a storm cuts its clients off is no error.
         let is_by_design = self.recorder.returns.are_away(now);
-        if !is_by_design {
+        if why.is_final() && !self.clients[index].is_subscribed {
+            self.recorder.refused(why);
+        } else if !is_by_design {
             self.recorder.part.errors.add(why);
         }
         if self.clients[index].is_down_resting {
@@ -362,7 +364,12 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         if was_free && matches!(why, Cut::Closed) {
             return self.send_due(index);
         }
-        self.recorder.part.errors.add(why);
+        // What a client has to post before it is subscribed is no publication.
+        if why.status().is_some() && !self.clients[index].receiver.cannot_go_on() {
+            self.recorder.refused(why);
+        } else {
+            self.recorder.part.errors.add(why);
+        }
         self.forget_answer(index);
         let client = &mut self.clients[index];
         client.was_up = true;

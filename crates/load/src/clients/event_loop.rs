@@ -6,7 +6,6 @@ use super::config::{LoopConfig, polls};
 use super::feeding::Feeding;
 use super::hosts::Hosts;
 use super::receipt_sample::ReceiptSample;
-use super::windows::Windows;
 use crate::connection::{Connections, Outgoing, Protocol, Side};
 use crate::record::Recorder;
 use crate::run_state::RunState;
@@ -24,6 +23,7 @@ use pushlab_workload::result::Part;
 use pushlab_workload::room_turns::RoomTurns;
 use pushlab_workload::shape::Warp;
 use pushlab_workload::traffic::Traffic;
+use pushlab_workload::windows::Windows;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
@@ -289,6 +289,7 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         progress.load_published.store(self.recorder.part.published, Ordering::Relaxed);
         progress.load_delivered.store(self.recorder.part.delivered, Ordering::Relaxed);
         progress.load_gone.store(self.recorder.returns.gone(), Ordering::Relaxed);
+        progress.refused.store(self.recorder.refused_total, Ordering::Relaxed);
     }
 
     fn finish(self) -> Part {

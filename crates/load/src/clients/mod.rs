@@ -17,7 +17,6 @@ mod publishing;
 mod receipt_sample;
 mod receiving;
 mod sending;
-mod windows;
 
 pub use config::{LoopConfig, polls};
 pub(crate) use event_loop::run;

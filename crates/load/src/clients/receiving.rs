@@ -10,6 +10,7 @@ use crate::socket::Read;
 use crate::transport::{Asking, Event, Hearing, Receiver, Uplink};
 use fastrand::Rng;
 use pushlab_os::clock::monotonic_ns;
+use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::websocket::permessage_deflate::Agreement;
 use pushlab_workload::tally::WayTally;
 use pushlab_workload::traffic::Traffic;
@@ -32,6 +33,8 @@ struct ReadOutcome {
 /// Takes down what one client hears.
 struct Heard<'a> {
     recorder: &'a mut Recorder,
+    /// Whether the client sends anything that can be refused.
+    publishes: bool,
     outcome: ReadOutcome,
     payload: u64,
     /// What the counts were before a compressed message, and what it was compressed to.
@@ -52,9 +55,9 @@ impl Heard<'_> {
                 self.outcome.has_news |= self.recorder.repeated == repeated;
             }
             Event::Echo(data) => {
-                self.outcome.has_echo = true;
                 self.payload += data.len() as u64;
-                self.deliver(data, false);
+                // Somebody else's is none, nor is an earlier one again.
+                self.outcome.has_echo |= self.deliver(data, false);
             }
             Event::Subscribed => self.outcome.is_subscribed = true,
             Event::Gap => {
@@ -62,7 +65,7 @@ impl Heard<'_> {
                 self.recorder.told_gap(self.receiver, self.now_ns);
             }
             Event::ComeBack { after_ms } => self.recorder.returns.told_when(self.receiver, after_ms),
-            Event::Error { code, text } => self.recorder.part.errors.add(&format_args!("error frame: {code} {text}")),
+            Event::Error { code, text } => self.complaint(code, text),
             Event::Asked => self.outcome.asked += 1,
             Event::Answered { keeps_alive } => self.outcome.answered = Some(keeps_alive),
             Event::Compressed { sent, inflated } => {
@@ -78,6 +81,18 @@ impl Heard<'_> {
         }
     }
 
+    /// An error frame: of what the client has published, unless it says why the connection ends.
+    #[cold]
+    fn complaint(&mut self, code: &str, text: &str) {
+        use ErrorCode::{Disconnected, Draining, TokenExpired};
+        let why = format_args!("error frame: {code} {text}");
+        match ErrorCode::from_name(code) {
+            Some(Disconnected | Draining | TokenExpired) => self.recorder.part.errors.add(&why),
+            _ if !self.publishes => self.recorder.part.errors.add(&why),
+            _ => self.recorder.refused(&why),
+        }
+    }
+
     /// Counts as they are; whoever has one of texts brings it.
     fn before(&self, texts: u64) -> Before {
         Before { texts, payload: self.payload, delivered: self.recorder.part.delivered }
@@ -90,9 +105,9 @@ impl Heard<'_> {
     }
 
     #[inline]
-    fn deliver(&mut self, data: &[u8], is_relayed: bool) {
+    fn deliver(&mut self, data: &[u8], is_relayed: bool) -> bool {
         let Self { receiver, own_source, now_ns, .. } = *self;
-        self.recorder.delivered(Delivery { receiver, own_source, data, is_relayed, now_ns });
+        self.recorder.delivered(Delivery { receiver, own_source, data, is_relayed, now_ns })
     }
 }
 
@@ -318,8 +333,17 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
             let Some(connection) = connections.at(number) else { return Ok(()) };
             out.clear();
             let (tally, outcome) = (&mut windows.tally.down, ReadOutcome::default());
-            let heard =
-                Heard { recorder, outcome, payload: 0, compressed: None, receiver: 0, own_source: 0, now_ns: now };
+            let (publishes, now_ns) = (config.traffic != Traffic::Silent, now);
+            let heard = Heard {
+                recorder,
+                publishes,
+                outcome,
+                payload: 0,
+                compressed: None,
+                receiver: 0,
+                own_source: 0,
+                now_ns,
+            };
             let (lane, lanes) = (config.lane, config.lanes);
             let mut told = Told { clients, lane, lanes, side: Side::Down, rng, out, tally, compression, heard };
             let received = connection.protocol.receive(&mut buffer[at..held], &mut told);
@@ -485,7 +509,11 @@ mod tests {
     use flate2::Compression as Level;
     use flate2::write::GzEncoder;
     use proptest::prelude::*;
+    use pushlab_wire::stamp::Stamp;
+    use pushlab_workload::audience::Audience;
+    use pushlab_workload::check::Schedule;
     use pushlab_workload::plan::Target;
+    use pushlab_workload::timeline::Timeline;
     use std::io::Write as _;
     use std::sync::Arc;
 
@@ -519,6 +547,7 @@ mod tests {
             let outcome = ReadOutcome::default();
             let heard = Heard {
                 recorder: &mut recorder,
+                publishes: false,
                 outcome,
                 payload: 0,
                 compressed: None,
@@ -578,6 +607,56 @@ mod tests {
             let payload = (DATA.len() * body.len() / reply.len()) as u64;
             prop_assert_eq!(counted, Counted { unknown: 1, texts: body.len() as u64, payload, why: None });
         }
+    }
+
+    #[test]
+    fn an_echo_is_the_senders_own_and_comes_once() {
+        let config = LoopConfig { audience: Audience::Own, ..LoopConfig::silent() };
+        let mut recorder = Recorder::new(1, &config, Arc::new(RunState::new(0, 1)));
+        let schedule = Some(Schedule::Closed { load_ns: 0, load_end_ns: 1_000_000, share: None });
+        let (load_ns, load_end_ns) = (0, 1_000_000);
+        recorder.set_timeline(&Timeline { idle_ns: 0, warm_up_ns: 0, load_ns, load_end_ns, schedule, upstream: None });
+        let mut has_echo = |source| {
+            let data = Stamp { source, sequence: 0, instant_ns: 100 }.encode();
+            let (outcome, recorder) = (ReadOutcome::default(), &mut recorder);
+            let (publishes, own_source) = (true, 5);
+            let mut heard = Heard {
+                recorder,
+                publishes,
+                outcome,
+                payload: 0,
+                compressed: None,
+                receiver: 0,
+                own_source,
+                now_ns: 200,
+            };
+            heard.take(Event::Echo(&data));
+            heard.outcome.has_echo
+        };
+        assert_eq!([4, 5, 5].map(&mut has_echo), [false, true, false]);
+        assert_eq!((recorder.part.delivered, recorder.part.misdirected, recorder.part.duplicated), (1, 1, 1));
+    }
+
+    #[test]
+    fn an_error_frame_refuses_what_was_published_but_for_the_end_of_a_connection() {
+        let mut recorder = Recorder::new(1, &LoopConfig::silent(), Arc::new(RunState::new(0, 1)));
+        for (publishes, code) in [(true, "forbidden"), (true, "complaint"), (true, "draining"), (false, "forbidden")] {
+            let (outcome, recorder) = (ReadOutcome::default(), &mut recorder);
+            let mut heard = Heard {
+                recorder,
+                publishes,
+                outcome,
+                payload: 0,
+                compressed: None,
+                receiver: 0,
+                own_source: 0,
+                now_ns: 0,
+            };
+            heard.take(Event::Error { code, text: "no" });
+        }
+        let refused: Vec<_> = recorder.part.refused.into_sorted().into_iter().map(|refused| refused.error).collect();
+        assert_eq!(refused, ["error frame: complaint no", "error frame: forbidden no"]);
+        assert_eq!((recorder.refused_total, recorder.part.errors.into_sorted().len()), (2, 3));
     }
 
     #[test]

@@ -116,7 +116,7 @@ impl Http1 {
                     incoming.head_bytes(size);
                     if head.status != 101 {
                         let body = beginning(&head, &input[at + size..]);
-                        return Err(Cut::refusal("the WebSocket's handshake", head.status, &body));
+                        return Err(Cut::refused("the WebSocket's handshake", head.status, &body));
                     }
                     handshake::check_response(&head, **key)?;
                     incoming.upgraded(&Head::of_text(&head, &[]))?;
@@ -246,6 +246,7 @@ mod tests {
             let mut http1 = http1();
             http1.has_sent(0, &mut out);
             let answers = [
+                "HTTP/1.1 103 Early Hints\r\nContent-Type: x\r\n\r\n",
                 "HTTP/1.1 200 OK\r\nContent-Type: a\r\nContent-Length: 3\r\n\r\nabc",
                 "HTTP/1.1 204 No\r\nContent-Type: b\r\nContent-Type: c\r\n\r\n",
                 "HTTP/1.1 404 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
@@ -265,7 +266,7 @@ mod tests {
             let mut headers = Headers::default();
             let (request, size) = pushlab_wire::http::parse_request(out.bytes(), &mut headers).unwrap().unwrap();
             prop_assert_eq!((request.header("a"), size), (Some("b"), out.tally().heads as usize));
-            let mut answer = Vec::new();
+            let mut answer = b"HTTP/1.1 100 Continue\r\n\r\n".to_vec();
             handshake::encode_response(&mut answer, &handshake::accept(&request).unwrap());
             let head = answer.len();
             answer.extend_from_slice(b"012345");

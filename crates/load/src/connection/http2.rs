@@ -381,7 +381,7 @@ impl Place {
                 // Whoever waits for the upgrade learns of it.
                 incoming.bytes(&mut []).map(drop)
             }
-            State::Upgrading => Err(Cut::refusal("the extended CONNECT for the WebSocket was", status, &[])),
+            State::Upgrading => Err(Cut::refused("the extended CONNECT for the WebSocket was", status, &[])),
             _ => {
                 self.state = if is_end { State::Idle } else { State::Body };
                 incoming.head(&Head::of_list(status, head, &[]))?;

@@ -50,7 +50,7 @@ impl<'a> Head<'a> {
     /// # Errors
     /// Another status than 200.
     pub fn accept(&self, path: &str) -> Result<(), Cut> {
-        if self.status == 200 { Ok(()) } else { Err(Cut::refusal(path, self.status, self.beside)) }
+        if self.status == 200 { Ok(()) } else { Err(Cut::refused(path, self.status, self.beside)) }
     }
 }
 

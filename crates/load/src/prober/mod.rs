@@ -109,6 +109,8 @@ pub struct ProberProgress {
     pub is_connected: AtomicBool,
     /// Pings due and unanswered.
     pub unanswered: AtomicUsize,
+    /// Whether it was refused for good before it was connected.
+    pub is_refused: AtomicBool,
 }
 
 /// What a prober measured.
@@ -127,6 +129,8 @@ pub struct ProberReport {
     pub reconnects: u64,
     /// Errors.
     pub errors: ErrorTally,
+    /// Those of them with which it was refused before it was connected.
+    pub refused: ErrorTally,
     /// Its thread's busiest second.
     pub busiest: Option<BusiestSecond>,
 }
@@ -225,6 +229,7 @@ pub fn run<E: EchoPath, P: Protocol>(
         this.send_due(now);
         progress.is_connected.store(this.is_connected && this.path.is_free(), Ordering::Relaxed);
         progress.unanswered.store(this.unanswered(), Ordering::Relaxed);
+        progress.is_refused.store(this.report.refused != ErrorTally::default(), Ordering::Relaxed);
         if !is_settled && now >= state.after_ns() {
             is_settled = true;
             this.count_unanswered(state.after_ns());
@@ -259,7 +264,11 @@ impl<E: EchoPath, P: Protocol> ProberLoop<E, P> {
     }
 
     fn cut(&mut self, why: &Cut) {
-        self.report.errors.add(&format_args!("prober: {why}"));
+        let error = format_args!("prober: {why}");
+        self.report.errors.add(&error);
+        if why.is_final() && self.pings.is_none() {
+            self.report.refused.add(&error);
+        }
         self.connection = None;
         self.is_connected = false;
         let now = monotonic_ns();
@@ -306,7 +315,9 @@ impl<E: EchoPath, P: Protocol> ProberLoop<E, P> {
         let waited_ns = connection.socket.waited_ns();
         let sink = |data: &[u8]| {
             let Some((times, timeline)) = &mut *pings else { return };
-            let sequence = Stamp::find(data).map(|stamp| u64::from(stamp.sequence));
+            // Clients count from 0 as well.
+            let stamp = Stamp::find(data).filter(|stamp| stamp.source == MAX_SOURCE);
+            let sequence = stamp.map(|stamp| u64::from(stamp.sequence));
             let place = sequence.and_then(|sequence| outstanding.iter().position(|ping| ping.sequence == sequence));
             match place.and_then(|place| outstanding.remove(place)) {
                 Some(Outstanding { due_ns, late_ns, .. }) => {

@@ -85,7 +85,7 @@ impl Posts {
                 Sending::Publish => "/publish",
                 Sending::Echo => "/echo",
             };
-            return Err(Cut::refusal(path, reply.status, &reply.body));
+            return Err(Cut::refused(path, reply.status, &reply.body));
         }
         let Hearing { texts, sink, .. } = hearing;
         **texts += reply.body.len() as u64;

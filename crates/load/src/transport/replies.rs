@@ -125,7 +125,7 @@ impl Polls {
         let Some(question) = self.waiting_for else { return Err(Cut::Unasked) };
         let Some(reply) = self.reader.body(data, is_last)? else { return Ok(()) };
         if reply.status != 200 {
-            return Err(Cut::refusal(PATH, reply.status, &reply.body));
+            return Err(Cut::refused(PATH, reply.status, &reply.body));
         }
         let Hearing { texts, sink, .. } = hearing;
         **texts += reply.body.len() as u64;

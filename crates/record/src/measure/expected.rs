@@ -6,7 +6,6 @@ use super::withheld::is_withheld;
 use crate::RunRecord;
 use pushlab_stats::{Arrivals, Histogram, Quantile};
 use pushlab_workload::ranks::MAX_RANKED;
-use pushlab_workload::result::LoadResult;
 use std::collections::BTreeMap;
 
 /// Times of which quantiles are figures.
@@ -90,7 +89,7 @@ fn arrivals(run: &RunRecord, times: Times) -> Option<Arrivals> {
     };
     match times {
         Times::Deliveries => {
-            let expected = expected_deliveries(result);
+            let expected = result.owed();
             (expected > 0 || !result.latency.is_empty()).then(|| Arrivals::new(&result.latency, expected, publications))
         }
         Times::First => of_publications(&result.latency_first, !result.latency_first.is_empty()),
@@ -123,25 +122,13 @@ fn pings(answered: &Histogram, unanswered: u64) -> Option<Arrivals> {
     (sent > 0).then(|| Arrivals::new(answered, sent, sent))
 }
 
-/// Deliveries that the publications due in the load phase should have made. What could not be sent counts with what one
-/// that was sent should make: a subject that stops reading owes it like one that loses it.
-fn expected_deliveries(result: &LoadResult) -> u64 {
-    if result.unsent == 0 {
-        return result.expected;
-    }
-    if result.published == 0 {
-        return result.unsent;
-    }
-    let unsent = u128::from(result.expected) * u128::from(result.unsent) / u128::from(result.published);
-    result.expected.saturating_add(u64::try_from(unsent).unwrap_or(u64::MAX))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::presets;
     use pushlab_experiment::metric::{METRICS, Metric};
     use pushlab_stats::{Lack, Warning, WarningCode};
+    use pushlab_workload::result::LoadResult;
 
     fn run(change: impl FnOnce(&mut LoadResult)) -> RunRecord {
         let mut record = RunRecord::blank(presets::load("tangen-chat").cells().remove(0));

@@ -9,6 +9,7 @@ use mio::Interest;
 use mio::net::TcpStream;
 use pushlab_access::{LimitReached, Peer};
 use pushlab_session::answer;
+use pushlab_session::gate::{Audience, Identity};
 use pushlab_session::unsent::write_some;
 use pushlab_tls::certificate::Tls;
 use pushlab_wire::codes::ErrorCode;
@@ -162,7 +163,9 @@ impl EventLoop {
 
     /// The answer goes out before the request is read, so that refusing costs next to nothing.
     fn turn_away(&mut self, mut stream: Stream, code: ErrorCode, text: &str) {
-        let audience = self.shared.rules.gate.common_audience();
+        let gate = &self.shared.rules.gate;
+        // Who it is for is not known; where all pages are admitted, any of them may read it.
+        let audience = Audience { readers: gate.asks_first(Identity::UNKNOWN), ..gate.common_audience() };
         let _ = write_some(&mut stream, &answer::refusal(code, text, audience));
         let _ = stream.shut_down();
         let _ = stream.read(&mut self.read_buffer);

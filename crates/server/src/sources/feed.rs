@@ -50,7 +50,8 @@ impl<'s> Connection<'s> {
     /// Connects and shakes hands, all within the time of a request.
     fn open(feed: &Feed, limits: &Limits, source: &'s Source) -> io::Result<Self> {
         let until = Instant::now() + limits.head_timeout;
-        let socket = TcpStream::connect_timeout(&feed.address, limits.head_timeout)?;
+        let mut tried = feed.addresses.iter().map(|address| TcpStream::connect_timeout(address, limits.head_timeout));
+        let socket = tried.find_map(Result::ok).ok_or(ErrorKind::NotConnected)?;
         source.stop.watch(&socket)?;
         socket.set_nodelay(true)?;
         socket.set_write_timeout(Some(limits.write_timeout))?;

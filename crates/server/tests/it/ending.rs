@@ -106,7 +106,8 @@ fn clients_are_told_to_come_back_spread_over_a_window() {
 fn a_request_during_the_stop_is_told() {
     let server = Subject::start(1, |_| {});
     let mut half = Http::connect(server.address());
-    let (request, part) = ("POST /publish?channel=a HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n", "GET /heal");
+    let (request, part) =
+        ("POST /publish?channel=a HTTP/1.1\r\nHost: h\r\nOrigin: http://o\r\nContent-Length: 1\r\n\r\n", "GET /heal");
     half.send(request);
     let mut health = Http::connect(server.address());
     health.send(part);
@@ -115,9 +116,12 @@ fn a_request_during_the_stop_is_told() {
     until("idle ones have gone", || server.has_stopped_listening());
     half.send("1");
     health.send("thz HTTP/1.1\r\nHost: h\r\n\r\n");
-    for mut http in [half, health] {
+    // Only the first comes from a page, of another site.
+    for (mut http, is_shown) in [(half, true), (health, false)] {
         let response = http.response();
         assert_eq!((response.status, response.body.contains("\"draining\"")), (503, true));
+        let exposed = response.head.contains("Access-Control-Expose-Headers: Retry-After\r\n");
+        assert_eq!(exposed, is_shown, "{response:?}");
         assert!(
             response.head.contains("Retry-After: 1\r\n") && response.body.contains(",\"after_ms\":"),
             "{response:?}"

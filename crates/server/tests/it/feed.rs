@@ -20,7 +20,9 @@ fn channel() -> Channel {
 }
 
 fn feed(address: SocketAddr) -> Option<Feed> {
-    Some(Feed { address, host: "backend".to_owned(), target: "/feed?x=1".to_owned(), channel: channel() })
+    // Nobody listens at the first.
+    let addresses = vec![SocketAddr::from(([127, 0, 0, 1], 1)), address];
+    Some(Feed { addresses, host: "backend".to_owned(), target: "/feed?x=1".to_owned(), channel: channel() })
 }
 
 /// Accepts the server's connection as a back end does.

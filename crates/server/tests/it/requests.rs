@@ -4,6 +4,7 @@ use crate::harness::client::{Client, Frame, Kind};
 use crate::harness::http::Http;
 use crate::harness::{Subject, until, until_idle};
 use pushlab_os::clock::monotonic_ns;
+use pushlab_server::Guests;
 use pushlab_wire::receipt::Receipt;
 use std::net::Shutdown;
 use std::os::fd::AsRawFd;
@@ -73,7 +74,11 @@ fn methods_are_told_apart() {
     let refused = http.get("/publish?channel=a");
     assert_eq!((refused.status, refused.head.contains("Allow: POST\r\n")), (405, true));
     http.send("OPTIONS /publish HTTP/1.1\r\nHost: h\r\nOrigin: o\r\n\r\n");
-    assert_eq!(http.response().status, 204);
+    let preflight = http.response();
+    assert_eq!(
+        (preflight.status, preflight.head.contains("Allow-Headers: authorization, cache-control, ")),
+        (204, true)
+    );
     // The connection is still in step.
     assert_eq!(http.get("/healthz").body, "ok\n");
     assert_eq!(http.get("/what").status, 404);
@@ -90,6 +95,13 @@ fn an_old_client_is_answered_and_closed() {
         assert_eq!((answer.status, &*answer.body, answer.head.contains("Connection: close\r\n")), (200, "ab", true));
         http.expect_end();
     }
+    for length in ["", "Content-Length: 2\r\n"] {
+        let mut http = Http::connect(server.address());
+        http.send(&format!("POST /echo HTTP/1.0\r\n{length}Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n"));
+        let refused = http.response();
+        assert_eq!((refused.status, refused.body.contains("HTTP/1.0")), (400, true), "{}", refused.body);
+        http.expect_end();
+    }
 }
 
 #[test]
@@ -97,7 +109,7 @@ fn bodies_come_in_any_pieces() {
     let server = Subject::start(1, |_| {});
     let mut http = Http::connect(server.address());
     http.send("POST /echo HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n");
-    assert_eq!(http.response().status, 100);
+    http.expect_continue();
     http.send("a");
     http.send("bc");
     assert_eq!(http.response().body, "abc");
@@ -256,11 +268,80 @@ fn a_request_names_its_host_once() {
         ("Host: a\r\n", "1.1", 200),
         ("Host:\r\n", "1.1", 200),
         ("", "1.0", 200),
+        ("Host: a b\r\n", "1.1", 400),
+        ("Host: b@a\r\n", "1.0", 400),
     ] {
         let mut http = Http::connect(server.address());
         http.send(&format!("GET /healthz HTTP/{version}\r\n{hosts}\r\n"));
         assert_eq!(http.response().status, status, "{hosts:?} {version}");
     }
+    for hosts in [&b"Host: \xff"[..], b"Host: a\r\nHost: \xff", b"Host: \xff\r\nHost: a"] {
+        let mut http = Http::connect(server.address());
+        http.try_send(&[b"GET /healthz HTTP/1.1\r\n", hosts, b"\r\n\r\n"].concat()).unwrap();
+        assert_eq!(http.response().status, 400, "{}", hosts.escape_ascii());
+    }
+}
+
+/// As to a proxy (RFC 9112, section 3.2.2): the host that counts is that of the target.
+#[test]
+fn a_target_may_be_a_whole_address() {
+    let server = Subject::start(1, |config| {
+        config.site.is_loopback_only = true;
+        config.site.guests = Guests::default();
+    });
+    let mut http = Http::connect(server.address());
+    for (target, host, status) in [
+        ("http://127.0.0.1:8000/healthz", "127.0.0.1:8000", 200),
+        ("HTTP://localhost/poll?channel=a", "localhost", 200),
+        ("http://localhost/poll?channel=a", "evil.example", 200),
+        ("http://evil.example/poll?channel=a", "localhost", 403),
+        ("http://localhost?channel=a", "localhost", 404),
+    ] {
+        http.send(&format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        assert_eq!(http.response().status, status, "{target}");
+    }
+}
+
+/// Fields that the server goes by are not passed over where they are no text.
+#[test]
+fn fields_that_are_no_text_are_still_fields() {
+    let server = Subject::start(1, |_| {});
+    for (field, status) in [
+        ("Content-Type: text/plain; charset=\u{ff}", 400),
+        ("Connection: \u{ff}, close", 400),
+        ("Accept-Encoding: gzip, \u{ff}", 400),
+        ("User-Agent: \u{ff}", 200),
+        ("Cookie: a=\u{ff}", 200),
+        // Whoever sends it takes the server to undo it.
+        ("Content-Encoding: br", 501),
+        ("Content-Encoding: identity", 200),
+    ] {
+        let request = format!("POST /publish?channel=a HTTP/1.1\r\nHost: h\r\n{field}\r\nContent-Length: 1\r\n\r\n1");
+        let latin_1: Vec<u8> = request.chars().map(|c| c as u8).collect();
+        let mut http = Http::connect(server.address());
+        http.try_send(&latin_1).unwrap();
+        assert_eq!(http.response().status, status, "{field}");
+    }
+}
+
+/// Whoever passes a request on may take such bytes for white space, or not.
+#[test]
+fn only_spaces_and_tabs_are_white_space() {
+    let server = Subject::start(1, |_| {});
+    for (field, status) in [
+        ("Content-Length: \u{a0}5", 400),
+        ("Content-Length: +5", 400),
+        ("Transfer-Encoding: \u{a0}chunked", 501),
+        ("Content-Length: \t5 ", 200),
+    ] {
+        let mut http = Http::connect(server.address());
+        http.send(&format!("POST /echo HTTP/1.1\r\nHost: h\r\n{field}\r\n\r\nabcde"));
+        assert_eq!(http.response().status, status, "{field}");
+    }
+    let mut http = Http::connect(server.address());
+    http.send("GET /healthz HTTP/1.1\r\nHost: h\r\nConnection: \u{a0}close\r\n\r\n");
+    assert_eq!(http.response().body, "ok\n");
+    assert_eq!(http.get("/healthz").body, "ok\n", "it goes on");
 }
 
 /// What the request before was is no matter to the answer to one that is not understood.

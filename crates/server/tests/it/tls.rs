@@ -448,6 +448,11 @@ fn files_that_are_no_identity_are_named() {
     assert!(matches!(start(&good.certificate, &good.certificate), TlsError::NoKey { .. }));
     let torn = file("torn.pem", &ours.key[..ours.key.len() / 2]);
     assert!(matches!(start(&good.certificate, &torn), TlsError::BadPem { path, .. } if path == torn));
+    for kind in ["ENCRYPTED PRIVATE KEY", "RSA PRIVATE KEY"] {
+        let text = format!("-----BEGIN {kind}-----\nProc-Type: 4,ENCRYPTED\n\nAAAA\n-----END {kind}-----\n");
+        let text = start(&good.certificate, &file("encrypted.pem", &text)).to_string();
+        assert!(text.contains("passphrase") && text.contains("openssl pkey -in"), "{text}");
+    }
     let strange = file("strange.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
     assert!(matches!(start(&strange, &good.key), TlsError::Unusable { .. }));
     let error = start(&good.certificate, &file("other.pem", &other));

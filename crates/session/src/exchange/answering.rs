@@ -69,7 +69,8 @@ impl Exchange {
         cx.output.counts.errors += 1;
         let rules = cx.rules;
         let after_ms = if code == ErrorCode::Draining { cx.return_after_ms() } else { None };
-        let mut head = Head::of_error(cx.output.head_out(self.is_http2), code, after_ms);
+        let readers = rules.gate.readable_by(self.identity);
+        let mut head = Head::of_error(cx.output.head_out(self.is_http2), code, after_ms, readers);
         if let Some(allow) = allow {
             head = head.field("Allow", allow);
         }

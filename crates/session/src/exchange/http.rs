@@ -9,7 +9,7 @@ use crate::incoming::{Part, PartialRequest};
 use crate::request::{Mode, Refused, Request, Subscription, data_of, is_known_path};
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
-use pushlab_wire::fields::FieldList;
+use pushlab_wire::fields::{FieldList, number, trimmed};
 use pushlab_wire::gzip;
 use pushlab_wire::http::{
     BodyKind, Headers, HttpError, RequestHead, Version, decode_path, parse_request, split_target,
@@ -19,9 +19,24 @@ use pushlab_wire::transport::Transport;
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// Fields that decide who may do what, and where a stream resumes: one that is not text must not be ignored.
-const READABLE: [&str; 6] =
-    ["host", "origin", "sec-fetch-site", "authorization", "sec-websocket-protocol", "last-event-id"];
+/// Fields that the server goes by: one that is not text must not be ignored. Cookies are read one by one.
+const READABLE: [&str; 15] = [
+    "accept-encoding",
+    "authorization",
+    "connection",
+    "content-type",
+    "expect",
+    "last-event-id",
+    "origin",
+    "sec-fetch-dest",
+    "sec-fetch-mode",
+    "sec-fetch-site",
+    "sec-websocket-extensions",
+    "sec-websocket-key",
+    "sec-websocket-protocol",
+    "sec-websocket-version",
+    "upgrade",
+];
 
 /// Whether a request is for the application: it is for nothing of our own, and to be answered once.
 fn is_for_application(head: &RequestHead<'_, '_>, cx: &Context<'_>) -> bool {
@@ -94,7 +109,7 @@ impl Exchange {
             return self.on_request(&head, b"", cx);
         }
         // Whether as many bytes come as were announced is the stream's to check (RFC 9113, section 8.1.1).
-        let length = head.header("content-length").and_then(|length| length.trim().parse::<u64>().ok());
+        let length = head.header("content-length").and_then(|length| number(length.as_bytes()));
         if length.is_some_and(|length| length > cx.rules.max_body_bytes as u64) {
             return self.refuse_body(cx);
         }
@@ -122,13 +137,8 @@ impl Exchange {
     #[inline]
     fn on_head(&mut self, head: &RequestHead<'_, '_>, cx: &mut Context<'_>) -> Option<Effect> {
         // RFC 9112, section 3.2.
-        let hosts = head.headers("host").take(2).count();
-        if hosts > 1 || hosts == 0 && head.version != Version::Http10 {
-            let text = match head.version {
-                Version::Http2 => "a request must name exactly one host, by :authority or Host",
-                _ => "a request must have exactly one Host header",
-            };
-            return Some(self.refuse_unread(ErrorCode::BadRequest, text, cx));
+        if head.version != Version::Http10 && head.header("host").is_none() {
+            return Some(self.refuse_malformed(HttpError::BadHost, cx));
         }
         if let Some(name) = head.unreadable(&READABLE) {
             let text = format!("the value of the field {name} is not UTF-8; send it as text, or leave the field out");
@@ -137,7 +147,7 @@ impl Exchange {
         cx.output.counts.requests += 1;
         self.version = head.version;
         let is_for_application = is_for_application(head, cx);
-        self.identity = cx.rules.gate.identify(head.fields_and_cookies(), is_for_application);
+        self.identity = cx.rules.gate.identify(head.fields(), is_for_application);
         // An HTTP/1.0 client that asks to keep the connection would need to be told so; closing is always understood.
         self.keeps_alive = head.version == Version::Http11 && head.keeps_alive() && !cx.is_leaving;
         self.is_head = head.method == "HEAD";
@@ -416,7 +426,7 @@ impl Exchange {
         let mut checks = 0;
         let person = cx.rules.gate.shown(head, cx.time.unix_s, &mut checks);
         cx.output.coded_bytes += checks * SIGNATURE_WORK_BYTES;
-        let fields = head.fields().map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()));
+        let fields = head.fields().map(|(name, value)| (name.to_ascii_lowercase(), trimmed(value).to_owned()));
         let cookies = head.joined_cookies().map(|cookies| ("cookie".to_owned(), cookies));
         self.waiting = Some(Waiting::Application);
         cx.output.patience = Some(cx.rules.answer_timeout);
@@ -428,7 +438,7 @@ impl Exchange {
             forwarded: head.raw_headers("x-forwarded-for").map(<[u8]>::to_vec).collect(),
             body: body.to_vec(),
             person,
-            is_tls: cx.rules.is_tls || cx.rules.gate.site.is_secure(head.header("origin").map(str::trim)),
+            is_tls: cx.rules.is_tls || cx.rules.gate.site.is_secure(head.header("origin").map(trimmed)),
         }))
     }
 }

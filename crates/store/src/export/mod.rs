@@ -73,7 +73,7 @@ pub struct Selection {
     pub only_counting: bool,
 }
 
-/// Why an export did not come about. A file that was there before is as it was.
+/// Why an export did not come about. A plain file that was there before is as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// The store could not be read.
@@ -105,7 +105,8 @@ pub enum ExportError {
     },
 }
 
-/// Writes a file whole or not at all: beside it first, then renamed. `export` writes into the buffer it is given.
+/// Writes a file whole or not at all: beside it first, then renamed; what is no plain file, such as a pipe, is written
+/// straight. `export` writes into the buffer it is given.
 ///
 /// # Errors
 /// [`ExportError::File`], and those of `export`.
@@ -114,13 +115,13 @@ pub fn to_file<T>(
     export: impl FnOnce(&mut BufWriter<File>) -> Result<T, ExportError>,
 ) -> Result<T, ExportError> {
     let at = |source| ExportError::File { path: path.to_owned(), source };
-    let new = NewFile::beside(path).map_err(at)?;
+    let new = NewFile::named(path).map_err(at)?;
     let mut out = BufWriter::new(new.file().try_clone().map_err(at)?);
     let done = export(&mut out).map_err(|error| match error {
         ExportError::Write(source) => at(source),
         other => other,
     })?;
-    out.flush().and_then(|()| new.replace(path)).map_err(at)?;
+    out.flush().and_then(|()| new.finish()).map_err(at)?;
     Ok(done)
 }
 

@@ -48,7 +48,9 @@ pub fn json(store: &mut Store, mut input: impl Read) -> Result<Vec<i64>, ImportE
         io::ErrorKind::InvalidData => ImportError::Line { line: 1, what: "it is not text in UTF-8".to_owned() },
         _ => ImportError::Read(source),
     })?;
-    let label: Label = serde_json::from_str(&text).map_err(|error| {
+    // Editors on Windows put one there.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let label: Label = serde_json::from_str(text).map_err(|error| {
         let what = format!("it is no export of Pushlab in JSON ({error})");
         ImportError::Line { line: error.line() as u64, what }
     })?;
@@ -57,7 +59,7 @@ pub fn json(store: &mut Store, mut input: impl Read) -> Result<Vec<i64>, ImportE
         let what = format!("it is `{format}` version {version}, and this Pushlab reads `{JSON_FORMAT}` {JSON_VERSION}");
         return Err(ImportError::Line { line: 1, what });
     }
-    let document: Document<'_> = serde_json::from_str(&text)
+    let document: Document<'_> = serde_json::from_str(text)
         .map_err(|error| ImportError::Line { line: error.line() as u64, what: error.to_string() })?;
     store.write(|database| {
         let mut ids = Vec::new();
@@ -72,7 +74,7 @@ pub fn json(store: &mut Store, mut input: impl Read) -> Result<Vec<i64>, ImportE
             database.annotate(id, entry.note.as_deref().unwrap_or_default())?;
             for raw in entry.runs {
                 let run: Run = serde_json::from_str(raw.get()).map_err(|error| {
-                    let line = line_of(&text, raw.get()) + error.line() as u64 - 1;
+                    let line = line_of(text, raw.get()) + error.line() as u64 - 1;
                     ImportError::Line { line, what: error.to_string() }
                 })?;
                 database.insert_run(id, &run)?;

@@ -152,6 +152,16 @@ fn a_read_only_file_is_refused_with_what_to_do() {
 }
 
 #[test]
+fn a_name_that_sqlite_has_another_meaning_for_is_a_files() {
+    let place = Place::new("names");
+    for name in ["file:results.db", ":memory:"] {
+        let mut child = child_in(&["env"], "exec \"$@\"", "opening::child_that_opens", Path::new(name), 0);
+        assert_eq!(said(child.current_dir(&place.folder).spawn().unwrap()), ["opened"]);
+        assert!(place.folder.join(name).is_file(), "{name}");
+    }
+}
+
+#[test]
 fn child_that_opens() {
     let Some((path, _)) = childs_task() else { return };
     match Store::open(&path) {

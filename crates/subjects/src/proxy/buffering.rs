@@ -1,6 +1,7 @@
 //! A proxy that passes an answer on when it has all of it, as virus scanners and old companies' proxies do. It speaks
 //! HTTP/1.1 without upgrades, a thread for each connection: what gets through it matters, not how fast.
 
+use pushlab_wire::fields::{number, trimmed};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -175,10 +176,14 @@ impl Head {
             if reader.read_line(&mut line)? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            let Some((name, value)) = line.trim_end().split_once(':') else { return Ok(Some(head)) };
+            let Some((name, value)) = line.trim_end_matches(['\r', '\n']).split_once(':') else {
+                return Ok(Some(head));
+            };
             match name.to_ascii_lowercase().as_str() {
                 "content-length" => {
-                    (head.has_length, head.length) = (true, value.trim().parse().map_err(io::Error::other)?);
+                    let length = number(trimmed(value).as_bytes());
+                    head.length = length.ok_or_else(|| io::Error::other("Content-Length is no number"))?;
+                    head.has_length = true;
                 }
                 // RFC 9110, section 7.6.1: these are between neighbours.
                 "connection" | "keep-alive" | "upgrade" | "te" | "trailer" | "transfer-encoding" => {}

@@ -6,6 +6,8 @@ mod encoder;
 pub use decoder::{GzipDecoder, GzipError, MAX_HEADER_BYTES};
 pub use encoder::{HEAD, deflated_len, encode, push_deflated, push_stored, stored_len};
 
+use crate::fields::trimmed;
+
 /// The content coding of a body (RFC 9110, section 8.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContentCoding {
@@ -26,7 +28,7 @@ impl ContentCoding {
     /// # Errors
     /// Where it is another coding, or more than one.
     pub fn of<'a>(fields: impl Iterator<Item = &'a str>) -> Result<Self, UnknownContentCoding> {
-        let codings = fields.flat_map(|field| field.split(',')).map(str::trim);
+        let codings = fields.flat_map(|field| field.split(',')).map(trimmed);
         codings.filter(|coding| !coding.is_empty()).try_fold(Self::Identity, |known, coding| {
             // Section 8.4.1.3: the name with x- means the same.
             let is_gzip = ["gzip", "x-gzip"].iter().any(|name| coding.eq_ignore_ascii_case(name));
@@ -43,7 +45,7 @@ impl ContentCoding {
 pub fn is_accepted<'a>(fields: impl Iterator<Item = &'a str>) -> bool {
     let mut of_others = false;
     for coding in fields.flat_map(|field| field.split(',')) {
-        let mut parts = coding.split(';').map(str::trim);
+        let mut parts = coding.split(';').map(trimmed);
         let name = parts.next().unwrap_or_default();
         let weight = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
         let is_wanted = weight.is_none_or(|weight| weight.bytes().any(|b| matches!(b, b'1'..=b'9')));
@@ -65,7 +67,7 @@ mod tests {
         for field in ["gzip", "deflate, GZIP;q=0.5", "br, x-gzip", "*", "gzip;q=1.000, *;q=0", "br;q=0,*;q=0.1"] {
             assert!(accepts(field), "{field}");
         }
-        for field in ["", "deflate, br", "gzip;q=0", "gzip; q=0.000, *", "*;q=0", "gzipped", "identity"] {
+        for field in ["", "deflate, br", "gzip;q=0", "gzip; q=0.000, *", "*;q=0", "gzipped", "identity", "\u{a0}gzip"] {
             assert!(!accepts(field), "{field}");
         }
         assert!(is_accepted(["br", "gzip"].into_iter()) && !is_accepted([].into_iter()));

@@ -1,44 +1,29 @@
 //! Heads of requests that came as lists of fields, over HTTP/2.
 
-use super::{BodyKind, Headers, HttpError, MAX_HEADERS, RequestHead, Version};
+use super::target::read_target;
+use super::{BodyKind, COOKIE, Headers, HttpError, MAX_HEADERS, RequestHead, Version, check_host};
 use crate::fields::FieldList;
 
-const COOKIE: &[u8] = b"cookie";
-
 impl<'h, 'b> RequestHead<'h, 'b> {
-    /// Every field whose value is text, in its order; over HTTP/2, where [`Self::fields`] has no cookies, these behind the
-    /// others.
-    pub fn fields_and_cookies(&self) -> impl Iterator<Item = (&'b str, &'b str)> + Clone {
-        let listed = self.list.into_iter().flat_map(FieldList::iter).filter(|(name, _)| *name == COOKIE);
-        self.fields().chain(listed.filter_map(|(_, value)| Some(("cookie", std::str::from_utf8(value).ok()?))))
-    }
-
-    /// What would be the one field `cookie` over HTTP/1, if there is one and the request came over HTTP/2. There each
-    /// cookie may have a field of its own (RFC 9113, section 8.2.3), and browsers send them so.
+    /// What would be the one field `cookie`, if there are any cookies.
     pub fn joined_cookies(&self) -> Option<String> {
-        let mut joined: Option<String> = None;
-        for (_, value) in self.list?.iter().filter(|(name, _)| *name == COOKIE) {
-            let Ok(value) = std::str::from_utf8(value) else { continue };
-            match &mut joined {
-                None => joined = Some(value.to_owned()),
-                Some(joined) => joined.extend(["; ", value]),
-            }
-        }
-        joined
+        let cookies: Vec<&str> = self.cookies().collect();
+        (!cookies.is_empty()).then(|| cookies.join("; "))
     }
 
     /// The head of a request over HTTP/2, whose fields were checked (RFC 9113, section 8): `has_ended` says whether the
     /// peer's side of the stream ended with it, so that there is no body. `:authority` becomes a field `host`, unless there
-    /// is one that says the same; if it says something else there are two. Cookies do not count among [`MAX_HEADERS`].
+    /// is one that says the same. Cookies do not count among [`MAX_HEADERS`].
     ///
     /// # Errors
-    /// [`HttpError::TooManyFields`], [`HttpError::PlainConnect`], and [`HttpError::BadField`] where `:method` or `:path`
+    /// [`HttpError::TooManyFields`], [`HttpError::PlainConnect`], [`HttpError::BadHost`] where two are named or one is none,
+    /// [`HttpError::BadTarget`], and [`HttpError::BadField`] where `:method` or `:path`
     /// is missing, or one of them, `:protocol` or a name is not UTF-8.
     pub fn of_http2(fields: &'b FieldList, headers: &'h mut Headers<'b>, has_ended: bool) -> Result<Self, HttpError> {
         let (mut method, mut target, mut protocol, mut authority) = (None, None, None, None);
         let listed = &mut headers.listed;
         listed.clear();
-        for (name, value) in fields.iter().filter(|(name, _)| *name != COOKIE) {
+        for (name, value) in fields.iter().filter(|(name, _)| *name != COOKIE.as_bytes()) {
             let pseudo = match name {
                 b":method" => &mut method,
                 b":path" => &mut target,
@@ -63,6 +48,7 @@ impl<'h, 'b> RequestHead<'h, 'b> {
         if listed.len() > MAX_HEADERS {
             return Err(HttpError::TooManyFields);
         }
+        check_host(listed)?;
         let text = |value: Option<&'b [u8]>, name| {
             value.and_then(|value| std::str::from_utf8(value).ok()).ok_or(HttpError::BadField(name))
         };
@@ -70,7 +56,8 @@ impl<'h, 'b> RequestHead<'h, 'b> {
         if method == "CONNECT" && protocol.is_none() {
             return Err(HttpError::PlainConnect);
         }
-        let target = text(target, ":path")?;
+        let target = read_target(method, text(target, ":path")?);
+        let Some((None, target)) = target else { return Err(HttpError::BadTarget) };
         let protocol = protocol.map(|value| text(Some(value), ":protocol")).transpose()?;
         let body = if has_ended { BodyKind::Length(0) } else { BodyKind::UntilClose };
         Ok(Self { method, target, version: Version::Http2, protocol, body, fields: listed, list: Some(fields) })
@@ -95,9 +82,7 @@ mod tests {
             if let Ok(head) = RequestHead::of_http2(&list, &mut headers, has_ended) {
                 prop_assert!(head.fields().count() <= MAX_HEADERS);
                 prop_assert!(head.fields().all(|(name, _)| name != "cookie" && !name.starts_with(':')));
-                prop_assert_eq!(head.joined_cookies().is_some(), list.iter().any(|(name, value)| {
-                    name == COOKIE && std::str::from_utf8(value).is_ok()
-                }));
+                prop_assert!(head.joined_cookies().is_none() || list.get("cookie").is_some());
             }
         }
     }
@@ -140,11 +125,21 @@ mod tests {
 
     #[test]
     fn hosts_that_differ_are_two() {
-        for (host, count) in [("A.example", 1), ("b.example", 2)] {
-            let fields = with(&[("host", host)]);
+        let read = |list: &FieldList| {
             let mut headers = Headers::default();
-            let head = RequestHead::of_http2(&fields, &mut headers, true).unwrap();
-            assert_eq!(head.headers("host").count(), count, "{host}");
+            RequestHead::of_http2(list, &mut headers, true).map(|head| head.headers("host").count())
+        };
+        for (host, result) in
+            [("A.example", Ok(1)), ("b.example", Err(HttpError::BadHost)), ("", Err(HttpError::BadHost))]
+        {
+            assert_eq!(read(&with(&[("host", host)])), result, "{host}");
+        }
+        let mut other = with(&[]);
+        other.push(b"host", b"\xff");
+        assert_eq!(read(&other), Err(HttpError::BadHost));
+        for bad in ["user@a.example", "a.example/b", "a, b"] {
+            let fields = list(&[(":method", "GET"), (":scheme", "https"), (":authority", bad), (":path", "/")]);
+            assert_eq!(read(&fields), Err(HttpError::BadHost), "{bad}");
         }
     }
 
@@ -162,7 +157,7 @@ mod tests {
         assert_eq!(RequestHead::of_http2(&fields, &mut headers, true).unwrap().joined_cookies(), None);
         let text = b"GET / HTTP/1.1\r\nCookie: a=1\r\n\r\n";
         let (head, _) = crate::http::parse_request(text, &mut headers).unwrap().unwrap();
-        assert_eq!((head.header("cookie"), head.joined_cookies()), (Some("a=1"), None));
+        assert_eq!((head.fields().count(), head.joined_cookies()), (0, Some("a=1".to_owned())));
     }
 
     #[test]
@@ -187,6 +182,8 @@ mod tests {
             (&[][..], HttpError::BadField(":method")),
             (&[(":method", "GET")], HttpError::BadField(":path")),
             (&[(":method", "CONNECT"), (":authority", "a:1")], HttpError::PlainConnect),
+            (&[(":method", "GET"), (":path", "http://a/b")], HttpError::BadTarget),
+            (&[(":method", "GET"), (":path", "/b#c")], HttpError::BadTarget),
         ] {
             let mut headers = Headers::default();
             assert_eq!(RequestHead::of_http2(&list(fields), &mut headers, true).err(), Some(error));

@@ -1,5 +1,6 @@
 //! The opening handshake (RFC 6455, section 4; over HTTP/2 RFC 8441, section 5).
 
+use crate::fields::trimmed;
 use crate::http::{BodyKind, RequestHead, Version};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -38,7 +39,7 @@ pub fn accept(request: &RequestHead<'_, '_>) -> Result<String, HandshakeError> {
         return Err(HandshakeError::NotAnUpgrade);
     }
     check_version(request)?;
-    let key = request.header("sec-websocket-key").map(str::trim).ok_or(HandshakeError::BadKey)?;
+    let key = request.header("sec-websocket-key").map(trimmed).ok_or(HandshakeError::BadKey)?;
     if !STANDARD.decode(key).is_ok_and(|bytes| bytes.len() == 16) {
         return Err(HandshakeError::BadKey);
     }
@@ -63,7 +64,7 @@ pub fn is_websocket(protocol: &str) -> bool {
 }
 
 fn check_version(request: &RequestHead<'_, '_>) -> Result<(), HandshakeError> {
-    match request.header("sec-websocket-version").map(str::trim) {
+    match request.header("sec-websocket-version").map(trimmed) {
         Some("13") => Ok(()),
         _ => Err(HandshakeError::BadVersion),
     }
@@ -103,7 +104,7 @@ pub fn check_response(head: &crate::http::ResponseHead<'_, '_>, key: [u8; 16]) -
     if !head.has_token("upgrade", "websocket") || !head.has_token("connection", "upgrade") {
         return Err(HandshakeError::Refused("it does not say Upgrade: websocket and Connection: Upgrade"));
     }
-    if head.header("sec-websocket-accept").map(str::trim) != Some(accept_value(&STANDARD.encode(key)).as_str()) {
+    if head.header("sec-websocket-accept").map(trimmed) != Some(accept_value(&STANDARD.encode(key)).as_str()) {
         return Err(HandshakeError::Refused("Sec-WebSocket-Accept does not fit the key"));
     }
     Ok(())

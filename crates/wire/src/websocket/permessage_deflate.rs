@@ -1,5 +1,7 @@
 //! Agreeing on compressed messages, as client and as server: the extension permessage-deflate (RFC 7692).
 
+use crate::fields::trimmed;
+
 /// What a server agrees to.
 const AGREED: &str = "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
 macro_rules! with_window {
@@ -58,7 +60,7 @@ impl Agreement {
         is_offered: bool,
     ) -> Result<Option<Self>, BadAgreement> {
         let bad = |why| BadAgreement { text: fields.clone().collect::<Vec<_>>().join(", "), why };
-        let mut extensions = fields.clone().flat_map(|field| field.split(',')).map(str::trim);
+        let mut extensions = fields.clone().flat_map(|field| field.split(',')).map(trimmed);
         let mut extensions = extensions.by_ref().filter(|extension| !extension.is_empty());
         let Some(extension) = extensions.next() else { return Ok(None) };
         if !is_offered {
@@ -71,7 +73,7 @@ impl Agreement {
     }
 
     fn of_extension(extension: &str) -> Result<Self, &'static str> {
-        let mut parts = extension.split(';').map(str::trim);
+        let mut parts = extension.split(';').map(trimmed);
         if parts.next() != Some("permessage-deflate") {
             return Err("only permessage-deflate was offered");
         }
@@ -116,7 +118,7 @@ pub fn agree<'a>(fields: impl Iterator<Item = &'a str>) -> Option<Agreed> {
 }
 
 fn agree_to(offer: &str) -> Option<Agreed> {
-    let mut parts = offer.split(';').map(str::trim);
+    let mut parts = offer.split(';').map(trimmed);
     if parts.next() != Some("permessage-deflate") {
         return None;
     }
@@ -148,9 +150,9 @@ fn agree_to(offer: &str) -> Option<Agreed> {
 /// A parameter's name and value, which may be quoted (RFC 6455, section 9.1).
 fn parameter(part: &str) -> (&str, Option<&str>) {
     let Some((name, value)) = part.split_once('=') else { return (part, None) };
-    let value = value.trim();
+    let value = trimmed(value);
     let quoted = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-    (name.trim(), Some(quoted.unwrap_or(value)))
+    (trimmed(name), Some(quoted.unwrap_or(value)))
 }
 
 fn is_window(value: &str) -> bool {
@@ -235,6 +237,8 @@ mod tests {
             "permessage-deflate; client_no_context_takeover; client_no_context_takeover",
             "permessage-deflate; unknown",
             "permessage-deflate;",
+            "permessage-deflate\u{a0}",
+            "permessage-deflate; server_max_window_bits=\u{a0}15",
         ] {
             assert_eq!(taken(&[offer]), None, "{offer:?}");
         }

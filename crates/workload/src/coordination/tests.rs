@@ -23,6 +23,10 @@ struct Simulated {
     latency_ns: u64,
     /// Whether the server says of each that it is gone, instead of bringing it.
     calls_gone: bool,
+    /// Whether the server refuses every publication.
+    refuses: bool,
+    /// Whether it has refused a client that is not subscribed.
+    is_refused: bool,
 }
 
 impl Simulated {
@@ -38,6 +42,8 @@ impl Simulated {
             missing: 0,
             latency_ns: 3 * MS,
             calls_gone: false,
+            refuses: false,
+            is_refused: false,
         }
     }
 
@@ -100,6 +106,7 @@ impl Simulated {
         let published = self.published_by(now).count() as u64;
         let reached = self.reached_by(now) * u64::from(self.own_clients());
         let (delivered, load_gone) = if self.calls_gone { (0, reached) } else { (reached, 0) };
+        let delivered = if self.refuses { 0 } else { delivered };
         let mut messages = vec![Message::State(WorkerState {
             t_ns: now,
             subscribed: self.own_clients() - self.missing,
@@ -110,6 +117,7 @@ impl Simulated {
             load_published: published,
             load_delivered: delivered,
             load_gone,
+            refused: u64::from(self.is_refused) + if self.refuses { published } else { 0 },
             ..WorkerState::default()
         })];
         while now >= self.origin_ns + (self.next_second as u64 + 1) * S {
@@ -143,6 +151,9 @@ impl Simulated {
             }
         }
         part.errors.add(&"refused");
+        if self.is_refused {
+            part.refused.add(&"/sse answered 403 not for you");
+        }
         part.unsubscribed = 1;
         messages.push(Message::Done { part: Box::new(part), seconds: self.next_second });
         messages
@@ -326,6 +337,28 @@ fn nobody_begins_before_all_are_connected() {
     assert_eq!((connected, clients, error.as_str()), (9, 10, "refused (3 times)"));
     assert_eq!(ran.phases.len(), 1);
     assert!(ran.orders.iter().all(|orders| *orders == ["prepare", "connect", "abandon"]));
+}
+
+#[test]
+fn a_client_that_is_refused_for_good_ends_the_run_at_once() {
+    let mut workers = fleet(3);
+    (workers[2].missing, workers[2].is_refused) = (1, true);
+    let ran = simulate(&chat(10), workers, || 0, None);
+    let Err(LoadError::NotConnected { connect_ms, error, .. }) = ran.result else { panic!("{:?}", ran.phases) };
+    assert_eq!(error, "/sse answered 403 not for you (1 times)", "and not what came more often");
+    assert!(connect_ms < 100, "it was tried for {connect_ms} ms");
+}
+
+#[test]
+fn who_refuses_what_is_published_is_not_silent() {
+    let silent_ms = |refuses| {
+        let worker = || Simulated { refuses, latency_ns: 60 * S, ..Simulated::new() };
+        let mut plan = Plan { prober: None, ..chat(4) };
+        (plan.phases.load_ms, plan.phases.drain_ms) = (5_000, 100);
+        let ran = simulate(&plan, vec![worker(), worker()], || 0, None);
+        ran.progress.iter().map(|progress| progress.silent_ms).max().unwrap()
+    };
+    assert!(silent_ms(false) > 2_000 && silent_ms(true) == 0, "{}, {}", silent_ms(false), silent_ms(true));
 }
 
 #[test]

@@ -259,7 +259,7 @@ export const closeCodes = {
     number: 4001,
     mayRetry: true,
     meaning: "The subscriber read more slowly than its channels publish, its queue was full, and the policy is close.",
-    action: "Resume with the last cursor and reload on a gap; subscribe to less, or choose another slow-subscriber policy.",
+    action: "Resume with the last cursor and, after a gap, fetch the state again; subscribe to less, or choose another slow-subscriber policy.",
   },
   "idle-timeout": {
     number: 4002,
@@ -314,13 +314,13 @@ export const exitCodes = {
     number: 3,
     mayRetry: false,
     meaning: "The experiment file cannot be read, or asks for something impossible.",
-    action: "Correct the file at the line the message names.",
+    action: "Correct what the message names; schema/experiment.schema.json has the format.",
   },
   "subject-failed": {
     number: 4,
     mayRetry: true,
     meaning: "A subject did not start, stopped early, or could not be reached, and a cell is left with no valid run.",
-    action: "Read the subject's log that the message names; the runs of the other subjects are stored.",
+    action: "Read the reason that each failed run gives, with the subject's last output; the runs of the other subjects are stored.",
   },
   "interrupted": {
     number: 5,
@@ -331,14 +331,14 @@ export const exitCodes = {
   "results-unwritable": {
     number: 6,
     mayRetry: false,
-    meaning: "The results cannot be written: no space, no permission, or another process holds them.",
-    action: "Free the folder the message names, or choose another, and give the command again.",
+    meaning: "Results, a report or what a command prints cannot be written: no space, no permission, or another process holds them.",
+    action: "Free the place that the message names, or choose another, and give the command again; runs that the message says are stored need not be repeated.",
   },
   "machine-check-failed": {
     number: 7,
     mayRetry: false,
-    meaning: "This machine does not meet a requirement: descriptors, ports, memory, cores or a kernel setting.",
-    action: "Do what the failed line of `pushlab doctor` says, or ask for a smaller experiment.",
+    meaning: "This machine does not meet a requirement: descriptors, ports, memory, cores, a device, a kernel setting or a program.",
+    action: "Do what the message or the failed line of `pushlab doctor` says, or ask for a smaller experiment.",
   },
   "all-void": {
     number: 8,
@@ -350,7 +350,7 @@ export const exitCodes = {
     number: 9,
     mayRetry: false,
     meaning: "What --fail-if names holds, or a comparison found a change for the worse (with --undecided fail: or could not rule it out): the measurement itself went well.",
-    action: "Read the report named in the message; the lines above it give the assertion and where it holds.",
+    action: "Read the message, which gives the assertion and where it holds, and the report that the command names.",
   },
   "undecided": {
     number: 10,

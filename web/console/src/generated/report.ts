@@ -824,9 +824,9 @@ export interface Point {
    */
   clients: number;
   /**
-   * Summed over the runs: deliveries received more than once.
+   * Summed over the runs: deliveries received more than once; absent where that is not known.
    */
-  duplicated: number;
+  duplicated?: number | null;
   /**
    * Runs that failed, with their reasons.
    */
@@ -844,9 +844,10 @@ export interface Point {
     [k: string]: Lacking;
   };
   /**
-   * Summed over the runs: deliveries expected and not received, of which no client was told.
+   * Summed over the runs: deliveries expected and not received, of which no client was told; absent where that is not
+   * known, as of figures that were imported.
    */
-  lost: number;
+  lost?: number | null;
   /**
    * What a study gives of single seconds of its load; only in its own series.
    */
@@ -856,9 +857,9 @@ export interface Point {
    */
   regime?: Regime | null;
   /**
-   * Summed over the runs: deliveries received after a later one of the same publisher.
+   * Summed over the runs: deliveries received after a later one of the same publisher; absent where that is not known.
    */
-  reordered: number;
+  reordered?: number | null;
   /**
    * Runs that count towards the figures.
    */

@@ -42,12 +42,14 @@ export function ResultCell({ column, row: { series, point }, identity }: ResultC
       );
     case "judgement":
       return <JudgementCell point={point} />;
-    case "error":
-      return published ? (
+    case "error": {
+      const count = column.count(point);
+      return published || count === null ? (
         <td class="number absent">–</td>
       ) : (
-        <ErrorCell count={column.count(point)} runs={point.runs} />
+        <ErrorCell count={count} runs={point.runs} />
       );
+    }
     case "caveats":
       return <CaveatsCell point={point} />;
   }

@@ -24,10 +24,10 @@ export interface EstimateColumn extends ColumnBase {
   kind: "figure";
 }
 
-/** Errors in what was delivered: zero is expected, anything else must be seen. */
+/** Errors in what was delivered: zero is expected, anything else must be seen; null is not known. */
 export interface ErrorColumn extends ColumnBase {
   kind: "error";
-  count: (point: Point) => number;
+  count: (point: Point) => number | null;
 }
 
 export interface OtherColumn extends ColumnBase {
@@ -67,9 +67,9 @@ export function resultColumns(
       judgement(),
     ),
     ...figures.map((name) => estimateColumn(metrics, name)),
-    errors("@lost", "Lost", (point) => point.lost),
-    errors("@duplicated", `Dupli${SOFT_HYPHEN}cated`, (point) => point.duplicated),
-    errors("@reordered", `Re${SOFT_HYPHEN}ordered`, (point) => point.reordered),
+    errors("@lost", "Lost", (point) => point.lost ?? null),
+    errors("@duplicated", `Dupli${SOFT_HYPHEN}cated`, (point) => point.duplicated ?? null),
+    errors("@reordered", `Re${SOFT_HYPHEN}ordered`, (point) => point.reordered ?? null),
     ...when(
       points.some((point) => caveats(point) > 0),
       caveatsColumn(),
@@ -114,7 +114,7 @@ function caveats({ failures, voids, warnings }: Point): number {
   return failures.length * 100 + voids.length * 100 + warnings.length;
 }
 
-function errors(id: string, title: string, count: (point: Point) => number): ErrorColumn {
+function errors(id: string, title: string, count: (point: Point) => number | null): ErrorColumn {
   const sortBy = (row: Row) => (row.series.origin === "published" ? null : count(row.point));
   return { kind: "error", id, title, count, sortBy };
 }

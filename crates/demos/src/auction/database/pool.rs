@@ -3,6 +3,7 @@
 use super::connection::{Connection, Failure, STATEMENT_WAIT};
 use super::location::Location;
 use crate::lock::lock;
+use crate::telling::tell;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -139,7 +140,7 @@ impl Pool {
 
     fn answered(&self) {
         if lock(&self.state).trouble.take().is_some() {
-            eprintln!("auction: the database {} answers again", self.location.label());
+            tell(format_args!("auction: the database {} answers again", self.location.label()));
         }
     }
 
@@ -152,7 +153,7 @@ impl Pool {
             Some(_) if !is_probe => return,
             Some(trouble) => (trouble.backoff * 2).min(MAX_BACKOFF),
             None => {
-                eprintln!("auction: the database {}: {why}", self.location.label());
+                tell(format_args!("auction: the database {}: {why}", self.location.label()));
                 MIN_BACKOFF
             }
         };

@@ -30,7 +30,8 @@ impl Sqlite {
 
     fn try_open(path: Option<&Path>) -> rusqlite::Result<Self> {
         let connection = match path {
-            Some(path) => rusqlite::Connection::open(path)?,
+            // Lest it take the name for a URI.
+            Some(path) => rusqlite::Connection::open(std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))?,
             None => rusqlite::Connection::open_in_memory()?,
         };
         connection.set_prepared_statement_cache_capacity(MAX_STATEMENTS);

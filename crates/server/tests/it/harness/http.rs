@@ -188,6 +188,16 @@ impl Http {
         self.stream.as_mut().expect("it asks over HTTP/2")
     }
 
+    /// Waits until the server says that it wants the body.
+    pub fn expect_continue(&mut self) {
+        const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+        while self.buffer.len() < CONTINUE.len() {
+            assert!(self.fill(), "the server closed before it let the body come");
+        }
+        let came: Vec<u8> = self.buffer.drain(..CONTINUE.len()).collect();
+        assert_eq!(String::from_utf8_lossy(&came), String::from_utf8_lossy(CONTINUE));
+    }
+
     /// Waits for the end of the connection; nothing more may come before it.
     pub fn expect_end(&mut self) {
         while self.fill() {}

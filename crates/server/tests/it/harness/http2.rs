@@ -268,7 +268,7 @@ impl Stream {
         fields.push(b":scheme", b"http");
         fields.push(b":path", head.target.as_bytes());
         fields.push(b":authority", head.header("host").unwrap().as_bytes());
-        for (name, value) in head.fields() {
+        for (name, value) in head.fields().chain(head.cookies().map(|cookie| ("cookie", cookie))) {
             let is_of_connection = ["host", "upgrade", "connection", "sec-websocket-key"];
             if !is_of_connection.iter().any(|other| name.eq_ignore_ascii_case(other)) {
                 fields.push_in_lower_case(name.as_bytes(), value.trim().as_bytes());

@@ -1,9 +1,8 @@
 //! Counts of the whole run and of its phases: one count that only grows, and what it was when each phase began.
 
-use crate::socket::TlsBytes;
-use pushlab_workload::marks::Marks;
-use pushlab_workload::result::{ByteUses, ClientBytes, Part};
-use pushlab_workload::tally::Tally;
+use crate::marks::Marks;
+use crate::result::{ByteUses, ClientBytes, Part};
+use crate::tally::{Tally, TlsBytes};
 
 /// What is counted.
 #[derive(Debug, Clone, Copy, Default)]
@@ -38,7 +37,7 @@ const BORDERS: usize = 5;
 
 /// Counts, and what they were at the borders of idle phase, load and drain.
 #[derive(Debug, Default)]
-pub(super) struct Windows {
+pub struct Windows {
     /// Bytes, from the first connection on.
     pub tally: Tally,
     /// What TLS added to them.
