@@ -1,15 +1,15 @@
 //! What makes a run less certain than it looks.
 
+mod generator;
+
 use pushlab_experiment::traffic;
 use pushlab_probe::{MachineLoad, Sample, Throttling};
 use pushlab_record::measure;
 use pushlab_record::{CounterSample, RunRecord};
 use pushlab_stats::{
-    BusySecond, DeliveryCounts, GeneratorLimits, GeneratorLoad, POINTS_MIN, Steady, Warning, WarningCode,
-    delivery_warnings, generator_warnings, steady_state,
+    DeliveryCounts, GeneratorLimits, POINTS_MIN, Steady, Warning, WarningCode, delivery_warnings, steady_state,
 };
 use pushlab_workload::plan::Phase;
-use pushlab_workload::result::LoadResult;
 use pushlab_workload::scenario::{Scenario, Shape};
 
 /// Share of the probe's ticks that may be missed.
@@ -40,14 +40,6 @@ const BEHIND_MAX: f64 = 0.05;
 const SETTLED_MS: u64 = 1_000;
 /// Shortest load phase in which a warm-up is seen, ms: as many whole seconds as [`steady_state`] needs, wherever they begin.
 pub const WARM_UP_SEEN_MS: u64 = (POINTS_MIN as u64 + 1) * 1_000;
-/// CPU from which a subject had no time to spare, per cent of its cores.
-const SUBJECT_FULL_PERCENT: f64 = 97.0;
-/// The generator's own part of a time that it measures, ms, that is never too much: what it takes to wake any client.
-const OWN_MAX_MS: f64 = 1.0;
-/// How often a loop turns at least, ms, though nothing happens.
-const TURN_EVERY_MS: f64 = 200.0;
-/// Share of a load's publications that may be left unsent.
-const UNSENT_MAX: f64 = 0.5;
 /// Pings that a median needs.
 const PINGS_MIN: u64 = 20;
 
@@ -84,10 +76,10 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Warning> {
     let Some((start, end)) = record.phase_span(Phase::Load).filter(|(start, end)| end > start) else { return warnings };
     let load_s = (end - start) as f64 / 1e9;
     warnings.extend(restarted(record, (start, end)));
-    let about_generator = of_generator(record, result, (start, end), evidence);
+    let about_generator = generator::of_generator(record, result, (start, end), evidence);
     let is_saturated = about_generator.iter().any(|warning| warning.code == WarningCode::GeneratorSaturated);
     warnings.extend(about_generator);
-    warnings.extend(own_shares(record, result, evidence.limits).into_iter().filter(|_| !is_saturated));
+    warnings.extend(generator::own_shares(record, result, evidence.limits).into_iter().filter(|_| !is_saturated));
     warnings.extend(delivery_warnings(&DeliveryCounts {
         expected: result.expected,
         lost: result.lost_silently(),
@@ -105,7 +97,7 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Warning> {
         let detail = format!("{} connections of clients ended while the load lasted", result.connections_cut);
         warnings.push(Warning::new(WarningCode::ConnectionCut, detail));
     }
-    warnings.extend(unsent(record, result));
+    warnings.extend(generator::unsent(record, result));
     if result.misdirected > 0 {
         let detail = format!("{} messages of other clients came to clients that send echoes", result.misdirected);
         warnings.push(Warning::new(WarningCode::Misdirected, detail));
@@ -129,115 +121,6 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Warning> {
     warnings.extend(growing(record, load_s));
     warnings.extend(other_processes(record, evidence, load_s));
     warnings
-}
-
-/// What the generator did, judged by the limits of the experiment.
-fn of_generator(
-    record: &RunRecord,
-    result: &LoadResult,
-    (start, end): (u64, u64),
-    evidence: &Evidence<'_>,
-) -> Vec<Warning> {
-    // The cores are those of all that go side by side: half of one is all of it for one of two.
-    let sides = record.side_by_side.map_or(1.0, f64::from);
-    let thread = result.busiest.map(|second| BusySecond {
-        whose: second.thread.described(second.number),
-        percent: second.percent() * sides,
-        from_s: second.from_ns as f64 / 1e9,
-    });
-    // The busiest second is not below the mean of the phase; where it seems to be, the probe saw too little.
-    let mean = result.cpu_load_ns as f64 * 100.0 / (end - start) as f64;
-    let seen = measure::busiest_second(&record.generator, (start, end)).filter(|(_, percent)| *percent >= mean);
-    let (whose, (from_ns, percent)) = match seen {
-        Some(found) => ("the load generator", found),
-        None => ("the load generator, on average of all seconds,", (start, mean)),
-    };
-    let from_s = (from_ns - start) as f64 / 1e9;
-    let all = Some(BusySecond { whose: whose.to_owned(), percent: percent * sides, from_s });
-    let load_ms = (end - start) as f64 / 1e6;
-    let has_loops = record.plan.as_ref().is_some_and(|plan| !plan.clients_in.is_browser() && load_ms > TURN_EVERY_MS);
-    let load = GeneratorLoad {
-        thread,
-        all,
-        cores: evidence.load_cores_count,
-        // A loop that began no turn was held up all the time; a browser's have none.
-        turn_p99_ms: result.turn_duration.quantile_ms(0.99).unwrap_or(if has_loops { load_ms } else { 0.0 }),
-        lateness_p99_ms: result.lateness.quantile_ms(0.99).unwrap_or(0.0),
-        left_after: (result.published_after + result.unsent) as f64 / result.scheduled.max(1) as f64,
-    };
-    let subject_cores = evidence.subject_cores.len();
-    let warnings = generator_warnings(&load, evidence.limits).into_iter();
-    warnings.filter_map(|warning| of_closed_loop(warning, record, (start, end), subject_cores)).collect()
-}
-
-/// What was due and never sent: as good as lost, unless it is so much that the load was another one. Of nothing, nothing
-/// can be lost.
-fn unsent(record: &RunRecord, result: &LoadResult) -> Option<Warning> {
-    let is_idle = record.plan.as_ref().is_some_and(|plan| plan.scenario == Scenario::Idle);
-    let all = result.unsent + result.upstream_unsent;
-    match result.scheduled {
-        0 if is_idle => None,
-        0 => Some(Warning::new(WarningCode::Unsent, "no publication of the load phase was due or sent")),
-        scheduled if result.unsent as f64 > UNSENT_MAX * scheduled as f64 => {
-            let percent = 100.0 * result.unsent as f64 / scheduled as f64;
-            let detail = format!("{} of {scheduled} publications ({percent:.0} %) were never sent", result.unsent);
-            Some(Warning::new(WarningCode::Unsent, detail))
-        }
-        _ if all == 0 => None,
-        _ => {
-            let detail = format!("{all} publications could not be sent: the subject stopped reading");
-            Some(Warning::new(WarningCode::Loss, detail))
-        }
-    }
-}
-
-/// What of latency and response time was the generator's own, where it was much; and that little is known of it.
-fn own_shares(record: &RunRecord, result: &LoadResult, limits: &GeneratorLimits) -> Vec<Warning> {
-    let share_max = limits.share_percent_max;
-    let Some(plan) = record.plan.as_ref().filter(|plan| !plan.clients_in.is_browser()) else { return Vec::new() };
-    let judged = |code, share: Option<f64>, mean_ms: Option<f64>, what: &str| {
-        let (share, mean_ms) = (share?, mean_ms?);
-        let own_ms = share / 100.0 * mean_ms;
-        (share > share_max && own_ms > OWN_MAX_MS).then(|| {
-            let limits = format!("{share_max} % and {OWN_MAX_MS} ms are allowed");
-            Warning::new(code, format!("{own_ms:.1} of {mean_ms:.1} ms mean {what}, {share:.0} %; {limits}"))
-        })
-    };
-    let response = judged(
-        WarningCode::ProberShare,
-        measure::prober_share(record),
-        result.response_load.mean_ms(),
-        "response time",
-    );
-    // In a closed loop one side always waits for the other, and it is the rate that counts.
-    if traffic::is_closed_loop(&plan.scenario) || result.latency.is_empty() {
-        return response.into_iter().collect();
-    }
-    let latency =
-        judged(WarningCode::GeneratorShare, measure::generator_share(record), result.latency.mean_ms(), "latency");
-    let seen = result.read_wait.count();
-    let unknown = (seen < measure::SHARE_COUNT_MIN).then(|| {
-        let wanted = measure::SHARE_COUNT_MIN;
-        let detail = format!("the generator's share of latency is of {seen} deliveries, {wanted} wanted");
-        Warning::new(WarningCode::FewSamples, detail)
-    });
-    [response, latency, unknown].into_iter().flatten().collect()
-}
-
-/// What a saturated generator means where the next message follows from the last: in a closed loop one side is always
-/// busy. If the subject's cores are full, they are what bounds it; otherwise its rate is a lower bound.
-fn of_closed_loop(warning: Warning, record: &RunRecord, load: (u64, u64), subject_cores: usize) -> Option<Warning> {
-    let is_closed = record.plan.as_ref().is_some_and(|plan| traffic::is_closed_loop(&plan.scenario));
-    if !is_closed || warning.code != WarningCode::GeneratorSaturated {
-        return Some(warning);
-    }
-    let bound =
-        |subject: String| Some(Warning::new(WarningCode::GeneratorBound, format!("{}; {subject}", warning.detail)));
-    let Some(used) = measure::cpu_percent(&record.subject, load) else {
-        return bound("what the subject used is not known".to_owned());
-    };
-    let subject = used / subject_cores.max(1) as f64;
-    if subject < SUBJECT_FULL_PERCENT { bound(format!("the subject used {subject:.0} % of its own")) } else { None }
 }
 
 /// A schedule that the subject did not keep up with. Nothing is said where the rate was not to be kept up: it changes, the
@@ -433,7 +316,7 @@ mod tests {
     use pushlab_workload::busy::{BusiestSecond, LoadThread};
     use pushlab_workload::payload::Content;
     use pushlab_workload::plan::{ClientsIn, Phases, Plan, RequestHeaders, Sockets, Sources, Target};
-    use pushlab_workload::result::PhaseMark;
+    use pushlab_workload::result::{LoadResult, PhaseMark};
     use pushlab_workload::scenario::Outage;
 
     /// A hundred clients that are told at once of what one of them says.
@@ -512,7 +395,7 @@ mod tests {
         let mut record = presets::blank(presets::load("tangen-chat", None).unwrap().cells().remove(0));
         record.plan = Some(Plan { scenario, ..plan() });
         let result = LoadResult { scheduled, unsent, ..LoadResult::default() };
-        super::unsent(&record, &result).map(|warning| (warning.code, warning.detail))
+        generator::unsent(&record, &result).map(|warning| (warning.code, warning.detail))
     }
 
     #[test]
@@ -714,7 +597,7 @@ mod tests {
         }
         record.plan = Some(Plan { scenario, ..plan() });
         record.result = Some(result.clone());
-        own_shares(&record, &result, &GeneratorLimits::default())
+        generator::own_shares(&record, &result, &GeneratorLimits::default())
             .into_iter()
             .map(|warning| (warning.code, warning.detail))
             .collect()

@@ -211,8 +211,8 @@ pub fn figures_of(run: store::Run) -> Result<RunValues, Error> {
     };
     let bounds = run.figures.iter().filter_map(|(name, figure)| Some((name.clone(), figure.bound?))).collect();
     // A table has no counts, and as figures those that are metrics; what is in neither is not known.
-    let figure = |name: &str| run.figures.get(name).map(|figure| figure.value as u64);
     let count = |name: &str| run.counts.get(name).copied();
+    let known = |name: &str, metric: &str| count(name).or_else(|| Some(run.figures.get(metric)?.value as u64));
     Ok(RunValues {
         cell: cell_from_store(&run.cell)?,
         repeat: run.repeat,
@@ -224,11 +224,7 @@ pub fn figures_of(run: store::Run) -> Result<RunValues, Error> {
         figures: run.figures.iter().map(|(name, figure)| (name.clone(), figure.value)).collect(),
         times: BTreeMap::new(),
         bounds,
-        wrong: [
-            count("lost").or_else(|| figure("lost")),
-            count("duplicated").or_else(|| figure("doubled")),
-            count("reordered"),
-        ],
+        wrong: [known("lost", "lost"), known("duplicated", "doubled"), count("reordered")],
         timeline: None,
         published_seconds: BTreeMap::new(),
         clocks: Vec::new(),

@@ -207,10 +207,8 @@ pub fn read(store: &Store, id: i64, tag: &str) -> Result<ResultRuns, ArchiveErro
     for place in store.run_places(id)? {
         let run = store.run(id, place)?;
         let is_whole = run.document.get("plan").is_some();
-        runs.push(match is_whole {
-            true => RunValues::of(&from_store(run).map_err(foreign(place))?),
-            false => figures_of(run).map_err(foreign(place))?,
-        });
+        let values = if is_whole { from_store(run).map(|record| RunValues::of(&record)) } else { figures_of(run) };
+        runs.push(values.map_err(foreign(place))?);
     }
     Ok(ResultRuns { tag: tag.to_owned(), known: known_subjects(&header.experiments), header, runs })
 }

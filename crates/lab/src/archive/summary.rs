@@ -7,6 +7,7 @@ use pushlab_store::{Campaign, CampaignRow, Kind, Store, StoreError};
 use pushlab_wire::transport::Transport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::time::SystemTime;
 
 /// A line of the list of results.
@@ -59,15 +60,12 @@ pub fn summaries(store: &Store) -> Result<Vec<ResultSummary>, ArchiveError> {
     let rows = store.campaigns()?;
     let summaries = rows.into_iter().rev().map(|row| summary(store, row, measured_now));
     // What was removed since the list was read is left out.
-    let is_there =
-        |found: &Result<_, ArchiveError>| !matches!(found, Err(ArchiveError::Store(StoreError::NotFound { .. })));
+    let is_there = |found: &Result<_, _>| !matches!(found, Err(ArchiveError::Store(StoreError::NotFound { .. })));
     summaries.filter(is_there).collect()
 }
 
 fn summary(store: &Store, row: CampaignRow, measured_now: Option<i64>) -> Result<ResultSummary, ArchiveError> {
-    let (title, subjects, mut transports) = contents(store, &store.campaign(row.id)?)?;
-    transports.sort_unstable();
-    transports.dedup();
+    let (title, subjects, transports) = contents(store, &store.campaign(row.id)?)?;
     let state = match row.kind {
         Kind::Published | Kind::Imported => ResultState::Imported,
         Kind::Measured if measured_now == Some(row.id) => ResultState::Running,
@@ -87,13 +85,13 @@ fn summary(store: &Store, row: CampaignRow, measured_now: Option<i64>) -> Result
         runs_void: row.void,
         runs_failed: row.failed,
         subjects,
-        transports,
+        transports: transports.into_iter().collect(),
     })
 }
 
 /// Title, subjects and transports: those of the header, and where there is none that can be read, those of the runs. A
 /// result of another version of this program is listed, too.
-fn contents(store: &Store, experiment: &Campaign) -> Result<(String, Vec<String>, Vec<Transport>), ArchiveError> {
+fn contents(store: &Store, experiment: &Campaign) -> Result<(String, Vec<String>, BTreeSet<Transport>), ArchiveError> {
     let mut subjects: Vec<String> = Vec::new();
     let mut add = |name: &str| {
         if !subjects.iter().any(|known| known == name) {

@@ -46,10 +46,7 @@ impl Live {
     /// # Errors
     /// See [`LiveError`].
     pub fn serve_metrics(&mut self, address: SocketAddr, site: Site) -> Result<SocketAddr, LiveError> {
-        let listener = Listener::listen(address, site, self.figures.clone())?;
-        let address = listener.address();
-        self.listener = Some(listener);
-        Ok(address)
+        Ok(self.listener.insert(Listener::listen(address, site, self.figures.clone())?).address())
     }
 
     /// Gives them to `tell` four times a second while the campaign lasts, and once at its end. Call before the campaign

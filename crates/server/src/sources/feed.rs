@@ -32,8 +32,7 @@ struct Connection<'s> {
 pub fn run(feed: &Feed, limits: &Limits, source: &Source) {
     let mut pause = RETRY_MIN;
     loop {
-        let opened = Connection::open(feed, limits, source);
-        if let Ok(mut connection) = opened {
+        if let Ok(mut connection) = Connection::open(feed, limits, source) {
             pause = RETRY_MIN;
             // However it ended, there is nobody to tell; the counters show that nothing comes.
             let _ = connection.publish_all(feed, limits);
