@@ -134,7 +134,7 @@ impl Cut {
 
     /// Whether whoever asks to be subscribed again would be answered the same.
     pub fn is_final(&self) -> bool {
-        matches!(self.status(), Some(401 | 403 | 404 | 426))
+        matches!(self.status(), Some(301..=308 | 401 | 403 | 404 | 426))
     }
 
     /// The status of an answer other than success.

@@ -88,6 +88,9 @@ impl FromStr for Origin {
         let own_port = match scheme {
             "https" => ":443",
             "http" => ":80",
+            "ws" | "wss" | "file" | "" => return Err(bad()),
+            // Of pages in an app or an extension: capacitor://localhost, chrome-extension://ID.
+            _ if scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte)) => "",
             _ => return Err(bad()),
         };
         let host = rest.strip_suffix('/').unwrap_or(rest);
@@ -310,6 +313,7 @@ mod tests {
         let named = Site { guests: Guests::These(vec!["https://app.example".parse().unwrap()]), ..site(&[], false) };
         assert_eq!(origin(&named, &page("https://app.example")), RequestOrigin::Guest);
         assert_eq!(origin(&named, &page("HTTPS://APP.example:443")), RequestOrigin::Guest);
+        assert_eq!(origin(&named, &[("host", "h"), ("origin", "capacitor://h")]), RequestOrigin::OtherSite);
         for other in ["http://app.example", "https://app.example.evil.example", "null", ""] {
             assert_eq!(origin(&named, &page(other)), RequestOrigin::OtherSite, "{other}");
         }
@@ -373,12 +377,25 @@ mod tests {
             ("HTTPS://Push.Example.org:443/", "https://push.example.org"),
             ("http://[::1]:8080", "http://[::1]:8080"),
             ("http://localhost:80", "http://localhost"),
+            ("capacitor://localhost", "capacitor://localhost"),
+            ("chrome-extension://abcdefghijklmnop/", "chrome-extension://abcdefghijklmnop"),
         ] {
             assert_eq!(text.parse::<Origin>().unwrap().to_string(), read);
         }
-        for bad in
-            ["", "push.example", "ws://a", "https://", "https://a/b", "https://a:", "https://a:70000", "https://a b"]
-        {
+        for bad in [
+            "",
+            "push.example",
+            "ws://a",
+            "file://a",
+            "://a",
+            "a b://a",
+            "capacitor://",
+            "https://",
+            "https://a/b",
+            "https://a:",
+            "https://a:70000",
+            "https://a b",
+        ] {
             let error = bad.parse::<Origin>().unwrap_err().to_string();
             assert!(error.contains("https://HOST"), "{bad}: {error}");
         }

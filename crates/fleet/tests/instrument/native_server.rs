@@ -379,7 +379,8 @@ impl Connection {
 
     fn refuse(&mut self) -> Option<()> {
         let status = if let Some(Refuse::Everything(status)) = self.log.refuses { status } else { 403 };
-        let answer = format!("HTTP/1.1 {status} No\r\nContent-Length: 11\r\n\r\nnot for you");
+        let place = if status < 400 { "Location: http://elsewhere/\r\n" } else { "" };
+        let answer = format!("HTTP/1.1 {status} No\r\n{place}Content-Length: 11\r\n\r\nnot for you");
         // In one piece: of a body that is not read to its end, what comes with the head is told.
         self.stream.write_all(answer.as_bytes()).ok()
     }

@@ -39,10 +39,11 @@ fn why_not_connected(plan: &Plan) -> (String, u64) {
 #[test]
 fn a_subscription_that_is_refused_for_good_is_not_tried_again() {
     for transport in Transport::ALL {
-        for status in [401, 403, 404, 426] {
+        for status in [301, 401, 403, 404, 426] {
             let server = NativeServer::refusing(Refuse::Everything(status));
             let (error, connect_ms) = why_not_connected(&plan(server.address, transport, 5, CHAT));
-            assert!(error.contains(&format!("answered {status} not for you (")), "{transport}: {error}");
+            let text = if status < 400 { "(redirect to http://elsewhere/): give that address" } else { "not for you" };
+            assert!(error.contains(&format!("answered {status} {text} (")), "{transport}: {error}");
             assert!(connect_ms < NO_TIME.connect_ms, "{transport}: it was tried for {connect_ms} ms");
         }
     }

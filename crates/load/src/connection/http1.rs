@@ -101,7 +101,9 @@ impl Http1 {
                     let is_done = body.is_done();
                     incoming.head_bytes(size);
                     let beside = if head.status == 200 { Vec::new() } else { beginning(&head, &input[at + size..]) };
-                    incoming.head(&Head::of_text(&head, &beside))?;
+                    let head = Head::of_text(&head, &beside);
+                    head.stay()?;
+                    incoming.head(&head)?;
                     at += size;
                     if is_done {
                         self.unanswered -= 1;
@@ -115,6 +117,7 @@ impl Http1 {
                     let Some((head, size)) = parse_head(&input[at..], &mut headers)? else { break };
                     incoming.head_bytes(size);
                     if head.status != 101 {
+                        Head::of_text(&head, &[]).stay()?;
                         let body = beginning(&head, &input[at + size..]);
                         return Err(Cut::refused("the WebSocket's handshake", head.status, &body));
                     }

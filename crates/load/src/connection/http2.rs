@@ -374,17 +374,19 @@ impl Place {
         if status < 200 {
             return Ok(());
         }
+        let head = Head::of_list(status, head, &[]);
+        head.stay()?;
         match self.state {
             State::Upgrading if status == 200 && !is_end => {
                 self.state = State::Upgraded;
-                incoming.upgraded(&Head::of_list(status, head, &[]))?;
+                incoming.upgraded(&head)?;
                 // Whoever waits for the upgrade learns of it.
                 incoming.bytes(&mut []).map(drop)
             }
             State::Upgrading => Err(Cut::refused("the extended CONNECT for the WebSocket was", status, &[])),
             _ => {
                 self.state = if is_end { State::Idle } else { State::Body };
-                incoming.head(&Head::of_list(status, head, &[]))?;
+                incoming.head(&head)?;
                 if is_end { incoming.body(&[], true) } else { Ok(()) }
             }
         }

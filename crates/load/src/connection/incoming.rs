@@ -45,6 +45,18 @@ impl<'a> Head<'a> {
         text.into_iter().flat_map(move |text| text.headers(name)).chain(of_list)
     }
 
+    /// Checks that it does not send the client elsewhere: what is measured is one address.
+    ///
+    /// # Errors
+    /// A redirect.
+    pub(super) fn stay(&self) -> Result<(), Cut> {
+        if !matches!(self.status, 301 | 302 | 303 | 307 | 308) {
+            return Ok(());
+        }
+        let to = self.headers("location").next().unwrap_or("nowhere");
+        Err(Cut::refused("the server", self.status, format!("(redirect to {to}): give that address").as_bytes()))
+    }
+
     /// Checks that it is the head of what was asked for at a path.
     ///
     /// # Errors

@@ -37,7 +37,8 @@ impl Posts {
         self.reader.head(head);
         // Nobody else has asked for one.
         let may_be_stream = self.waiting_for == Some(Sending::Echo) && head.status == 200;
-        let is_stream = may_be_stream && head.headers("content-type").any(|is| is.starts_with("text/event-stream"));
+        let is_events = |kind: &str| kind.to_ascii_lowercase().starts_with("text/event-stream");
+        let is_stream = may_be_stream && head.headers("content-type").any(is_events);
         self.events = is_stream.then(|| Box::new(EventStreamDecoder::new(MAX_MESSAGE_BYTES)));
     }
 
@@ -155,7 +156,7 @@ mod tests {
             assert_eq!(told.tally.texts, 3);
             assert_eq!(events, ["Echo([34, 120, 34])", "Answered { keeps_alive: false }"], "{size}");
         }
-        let ended = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 1\r\n\r\n\n";
+        let ended = b"HTTP/1.1 200 OK\r\nContent-Type: Text/Event-Stream\r\nContent-Length: 1\r\n\r\n\n";
         let (mut poster, mut http1, mut out) = (Poster::new(), Http1::default(), Outgoing::default());
         requests().encode_post(&mut out, Sending::Echo, b"1");
         http1.has_sent(0, &mut out);
