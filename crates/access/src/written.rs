@@ -198,7 +198,7 @@ impl Written {
         } else if rule.channels.is_empty() || rule.may.is_empty() {
             "it allows nothing: set both channels and may"
         } else if rule.may.contains(&Right::Presence) && self.presence.is_empty() {
-            "may = [\"presence\"] needs channels with presence: presence = [\"room:*\"] above the first table, for instance"
+            "may = [\"presence\"] needs channels with presence: write presence = [\"room:*\"] above the first table"
         } else if !rule.claims.values().all(is_json) {
             "a claim is a string, number, true, false, or a list or table of these: tokens have no dates, nan or inf"
         } else {

@@ -99,7 +99,7 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Warning> {
     }
     warnings.extend(generator::unsent(record, result));
     if result.misdirected > 0 {
-        let detail = format!("{} messages of other clients came to clients that send echoes", result.misdirected);
+        let detail = format!("{} messages of other clients came to clients that expect echoes", result.misdirected);
         warnings.push(Warning::new(WarningCode::Misdirected, detail));
     }
     let has_prober = record.plan.as_ref().is_some_and(|p| p.prober.is_some());

@@ -40,7 +40,7 @@ impl FromStr for ShapeOption {
             }
             "step" => Self::Rate(Shape::Step { factors: rest.split(',').map(factor).collect::<Result<_, _>>()? }),
             "soak" => Self::Soak(minutes(time(rest)?).ok_or_else(|| {
-                format!("{text:?}: a soak takes whole minutes, from 1m; for a shorter load use --load")
+                format!("{text:?}: a soak lasts whole minutes, at least 1m; for a shorter load use --load")
             })?),
             _ => return Err(wrong()),
         })
@@ -87,13 +87,14 @@ mod tests {
             "spike:5@x+1s",
             "step:",
             "soak:long",
-            "soak:0s",
-            "soak:61s",
             "wave:1",
             "ramp:nan..2",
             "step:-1",
         ] {
             assert!(bad.parse::<ShapeOption>().unwrap_err().contains("ramp:0.1..2"), "{bad}");
+        }
+        for bad in ["soak:0s", "soak:61s"] {
+            assert!(bad.parse::<ShapeOption>().unwrap_err().contains("whole minutes"), "{bad}");
         }
     }
 }

@@ -21,7 +21,7 @@ pub fn bytes(text: &str) -> Result<usize, String> {
 pub fn message_bytes(text: &str) -> Result<usize, String> {
     bytes(text).and_then(|bytes| match bytes <= 16 << 20 {
         true => Ok(bytes),
-        false => Err("messages have 16MiB at most".to_owned()),
+        false => Err("at most 16MiB is allowed".to_owned()),
     })
 }
 
@@ -30,7 +30,7 @@ pub fn switch(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "1" | "yes" | "true" | "on" => Ok(true),
         "" | "0" | "no" | "false" | "off" => Ok(false),
-        _ => Err("a switch is 1 or 0, yes or no, true or false".to_owned()),
+        _ => Err("write 1 or 0, yes or no, true or false".to_owned()),
     }
 }
 

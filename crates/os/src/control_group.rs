@@ -1,6 +1,6 @@
-//! Control groups, those of version 2 (cgroups(7)) but where it says otherwise. A process may leave its process group, its session and its parent and change
-//! its environment, but leaves a control group only if it may write into another one. So a group holds whatever a child
-//! starts, and ends it all at once.
+//! Control groups, those of version 2 (cgroups(7)) but where it says otherwise. A process may leave its process group,
+//! its session and its parent and change its environment, but leaves a control group only if it may write into another
+//! one. So a group holds whatever a child starts, and ends it all at once.
 //!
 //! The groups made here have no controllers: they change nothing about how their processes run. To the time of a
 //! process that does nothing but wait and wake they add some 3 %, for what the kernel counts on each level.

@@ -18,7 +18,7 @@ pub fn read_settings(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(SETTINGS_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > SETTINGS_BYTES_MAX {
-        let why = format!("it is longer than {} MiB, the most that is read", SETTINGS_BYTES_MAX >> 20);
+        let why = format!("it is longer than the limit of {} MiB", SETTINGS_BYTES_MAX >> 20);
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
     }
     Ok(bytes)

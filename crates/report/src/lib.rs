@@ -196,12 +196,12 @@ pub struct Point {
     /// Why there are no figures of what was measured, by the metric's name.
     #[serde(default)]
     pub lacking: BTreeMap<String, Lacking>,
-    /// Summed over the runs: deliveries expected and not received, of which no client was told; absent where that is not
-    /// known, as of figures that were imported.
+    /// Summed over the runs: deliveries expected and not received, of which no client was told; null where that is not
+    /// known, as with imported figures.
     pub lost: Option<u64>,
-    /// Summed over the runs: deliveries received more than once; absent where that is not known.
+    /// Summed over the runs: deliveries received more than once; null where that is not known.
     pub duplicated: Option<u64>,
-    /// Summed over the runs: deliveries received after a later one of the same publisher; absent where that is not known.
+    /// Summed over the runs: deliveries received after a later one of the same publisher; null where that is not known.
     pub reordered: Option<u64>,
     /// Codes of the warnings raised by this cell's runs.
     pub warnings: Vec<String>,

@@ -229,7 +229,8 @@ impl<'a> Request<'a> {
             return Err(Refused { code: ErrorCode::MethodNotAllowed, text, allow: Some(method) });
         }
         if method == "POST" && head.headers("content-encoding").any(|coding| !coding.eq_ignore_ascii_case("identity")) {
-            return Err((ErrorCode::Unsupported, "Content-Encoding; send the body as it is".into()).into());
+            let text = "Content-Encoding is not supported; send the body without it";
+            return Err((ErrorCode::Unsupported, text.into()).into());
         }
         if rules.is_draining && !path.is_for_watchers() {
             return Err((ErrorCode::Draining, "the server is stopping; connect again".into()).into());

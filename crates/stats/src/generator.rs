@@ -102,7 +102,7 @@ pub fn generator_warnings(load: &GeneratorLoad, limits: &GeneratorLimits) -> Vec
         let mut detail = format!("lateness p99 {late:.1} ms, limit {limit} ms");
         if is_another_load {
             detail.push_str(&format!(
-                "; {:.0} % of publications left after the load phase or never",
+                "; {:.0} % of publications were sent after the load phase, or never",
                 load.left_after * 100.0
             ));
         }

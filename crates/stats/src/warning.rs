@@ -285,7 +285,7 @@ pub const WARNINGS: &[WarningKind] = &[
         code: WarningCode::CpuQuota,
         name: "cpu-quota",
         withholds: &[Figures::Latency, Figures::Response],
-        message: "A CPU quota, as containers have them, stopped the generator or the server until its next period. \
+        message: "A CPU quota, such as a container's, stopped the generator or the server until its next period. \
                   Latencies and response times include these stops and are left out; counts and the server's CPU, \
                   memory and bytes stand. Remove the quota (Docker: --cpus, Kubernetes: limits.cpu), raise it, or \
                   give the container cores of its own (--cpuset-cpus).",
@@ -295,14 +295,14 @@ pub const WARNINGS: &[WarningKind] = &[
         name: "unsent",
         withholds: &[Figures::All],
         message: "Most publications of the load phase were never sent, so the run says nothing about a subject under \
-                  this load. Lower the rate, make the load phase longer than the interval, or look at what keeps the \
+                  this load. Lower the rate, make the load phase longer than the interval, or find out what keeps the \
                   subject from reading.",
     },
     WarningKind {
         code: WarningCode::Misdirected,
         name: "misdirected",
         withholds: &[Figures::All],
-        message: "Clients that send echoes received those of other clients: the subject broadcasts, so its CPU time, \
+        message: "Clients that expect echoes received those of others: the subject broadcasts, so its CPU time, \
                   bytes and latencies are not those of an echo. Measure an endpoint that answers the sender alone, or \
                   use scenario chat.",
     },

@@ -117,7 +117,7 @@ pub enum StoreError {
         near: Vec<String>,
     },
     /// A campaign is named twice where each counts once.
-    #[error("`{reference}` and `{before}` are both result {id}: named twice, it would look more certain than it is")]
+    #[error("`{reference}` and `{before}` are both result {id}: named twice; leave one out")]
     Twice {
         /// What was asked for.
         reference: String,

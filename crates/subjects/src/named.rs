@@ -47,7 +47,7 @@ impl Named {
                 return Err(format!("subject {text:?}: use NAME=PATH, NAME of lower-case letters, digits and hyphens"));
             }
             if is_address(place) {
-                return Err(format!("subject {text:?}: a running server is written {}", external::FORM));
+                return Err(format!("subject {text:?}: write a running server as {}", external::FORM));
             }
             return match place.contains("://") {
                 true => named(name, Server::External(External::parse(place)?)),
@@ -296,8 +296,8 @@ mod tests {
             ("nginx", "is not known; known are"),
             ("node-bare:telepathy", "has no transport"),
             ("pushlab=/opt/pushlab", "use NAME=PATH"),
-            ("live=127.0.0.1:8000", "a running server is written NAME=[DIALECT+]http"),
-            ("live=push.example.org:8000/chat", "a running server is written NAME=[DIALECT+]http"),
+            ("live=127.0.0.1:8000", "write a running server as NAME=[DIALECT+]http"),
+            ("live=push.example.org:8000/chat", "write a running server as NAME=[DIALECT+]http"),
             ("Old=/opt/pushlab", "lower-case"),
             ("chat=morse+http://h/", "is not known; known are native and"),
         ] {

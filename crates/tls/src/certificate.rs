@@ -41,7 +41,7 @@ pub enum TlsError {
         source: pem::Error,
     },
     /// A key that needs a passphrase.
-    #[error("{} is protected by a passphrase, which nobody can give at the start; `openssl pkey -in {} -out FILE` writes it \
+    #[error("{} is protected by a passphrase, which cannot be entered here; `openssl pkey -in {} -out FILE` writes it \
              without one", path.display(), path.display())]
     Encrypted {
         /// Which one.
@@ -158,7 +158,7 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
     let mut pem = Vec::new();
     let read = File::open(path).and_then(|file| file.take(PEM_BYTES_MAX + 1).read_to_end(&mut pem));
     let whole = read.and_then(|length| match length as u64 > PEM_BYTES_MAX {
-        true => Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is longer than 16 MiB, the most that is read")),
+        true => Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is longer than the limit of 16 MiB")),
         false => Ok(pem),
     });
     whole.map_err(|source| TlsError::Unreadable { path: path.to_owned(), source })

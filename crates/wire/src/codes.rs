@@ -600,7 +600,7 @@ pub enum ExitCode {
     SubjectFailed,
     /// `interrupted`, 5: The experiment was interrupted; every finished run is stored.
     Interrupted,
-    /// `results-unwritable`, 6: Results, a report or what a command prints cannot be written: no space, no permission, or another process holds them.
+    /// `results-unwritable`, 6: Results, a report or a command's output cannot be written: no space, no permission, or another process holds them.
     ResultsUnwritable,
     /// `machine-check-failed`, 7: This machine does not meet a requirement: descriptors, ports, memory, cores, a device, a kernel setting or a program.
     MachineCheckFailed,
@@ -633,7 +633,7 @@ const EXIT_CODES: [Row; 11] = [
         number: 3,
         retry: false,
         meaning: "The experiment file cannot be read, or asks for something impossible.",
-        action: "Correct what the message names; schema/experiment.schema.json has the format.",
+        action: "Correct what the message names; schema/experiment.schema.json defines the format.",
     },
     Row {
         name: "subject-failed",
@@ -653,8 +653,8 @@ const EXIT_CODES: [Row; 11] = [
         name: "results-unwritable",
         number: 6,
         retry: false,
-        meaning: "Results, a report or what a command prints cannot be written: no space, no permission, or another process holds them.",
-        action: "Free the place that the message names, or choose another, and give the command again; runs that the message says are stored need not be repeated.",
+        meaning: "Results, a report or a command's output cannot be written: no space, no permission, or another process holds them.",
+        action: "Make the place that the message names writable, or choose another, and give the command again; runs that the message says are stored need not be repeated.",
     },
     Row {
         name: "machine-check-failed",

@@ -30,7 +30,8 @@ const QUIET_NS: u64 = S;
 const PINGS_HEARD_MS: u64 = 1_000;
 /// Time for a worker to get ready, ns: to start, and to learn the coordinator's clock. Who waits for more has more.
 const PREPARE_NS: u64 = 10 * S;
-/// Longest time between two words of a worker, ns, which speaks at least once a second: one that hangs is told within 10 s.
+/// Longest time between two words of a worker, ns, which speaks at least once a second: one that hangs is told within
+/// 10 s.
 const WORD_NS: u64 = 8 * S;
 /// Time for a worker to say what it measured, ns: up to 64 MiB.
 const RESULT_NS: u64 = 10 * S;
@@ -283,8 +284,8 @@ impl Coordinator {
         }
     }
 
-    /// Waits until all are subscribed, or one is refused for good. Where a host's connections are limited, those who wait for one may never be: the
-    /// run goes on when nobody else is missing, or at the end of the time.
+    /// Waits until all are subscribed, or one is refused for good. Where a host's connections are limited, those who
+    /// wait for one may never be: the run goes on when nobody else is missing, or at the end of the time.
     fn wait_for_clients(&mut self, now: u64) {
         let all = self.sum();
         let deadline = self.origin_ns + self.plan.phases.connect_ms * MS;

@@ -24,7 +24,7 @@ export function readBase(url: string | URL, page: string | undefined): URL {
   base.hash = "";
   // Platforms refuse to fetch such addresses, and quote them.
   if (base.username || base.password)
-    throw new TypeError("an address with a user or a password: give getToken instead");
+    throw new TypeError("user name or password in the address: give getToken instead");
   if (!base.protocol.startsWith("http")) throw new TypeError(`${base.href} is not an HTTP address`);
   return base;
 }

@@ -198,7 +198,7 @@ fn what_went_wrong(experiments: &[ExperimentReport]) -> String {
                 (true, count) => Some(format!("{count} {}", KINDS[kind].0)),
             };
             let told: Vec<String> = (0..KINDS.len()).filter_map(told).collect();
-            format!("; of the deliveries {}", told.join(", "))
+            format!("; deliveries: {}", told.join(", "))
         }
     };
     if sums != [0; 3] && experiments.len() > 1 {
@@ -242,7 +242,7 @@ mod tests {
         let tally = || Tally { valid: 2, ..Tally::default() };
         let found = certainty(&[clean.clone(), lossy.clone()], tally());
         let unknown = "; whether any were duplicated or reordered is not known;";
-        assert!(found.contains(&format!("; of the deliveries at least 7 lost (in lossy){unknown}")), "{found}");
+        assert!(found.contains(&format!("; deliveries: at least 7 lost (in lossy){unknown}")), "{found}");
         let found = certainty(std::slice::from_ref(&clean), tally());
         assert!(found.contains("count; whether any were lost, duplicated or reordered is not known;"), "{found}");
         let mut experiments = [clean, lossy];

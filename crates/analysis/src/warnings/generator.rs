@@ -62,7 +62,7 @@ pub(super) fn unsent(record: &RunRecord, result: &LoadResult) -> Option<Warning>
     let all = result.unsent + result.upstream_unsent;
     match result.scheduled {
         0 if is_idle => None,
-        0 => Some(Warning::new(WarningCode::Unsent, "no publication of the load phase was due or sent")),
+        0 => Some(Warning::new(WarningCode::Unsent, "no publication was due or sent in the load phase")),
         scheduled if result.unsent as f64 > UNSENT_MAX * scheduled as f64 => {
             let percent = 100.0 * result.unsent as f64 / scheduled as f64;
             let detail = format!("{} of {scheduled} publications ({percent:.0} %) were never sent", result.unsent);

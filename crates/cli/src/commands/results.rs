@@ -44,7 +44,7 @@ impl StoreArgs {
 pub fn open_to_read(path: Option<&Path>) -> anyhow::Result<Store> {
     let store = archive::open_to_read(path)?;
     if store.is_read_only() {
-        eprintln!("note: {} may not be written, and is only read", store.path().display());
+        eprintln!("note: {} cannot be opened for writing, so it is opened read-only", store.path().display());
     }
     Ok(store)
 }

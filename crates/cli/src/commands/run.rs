@@ -398,7 +398,7 @@ pub fn closed<P: Planner>(campaign: Campaign<P>, ended: Ended) -> anyhow::Result
 
 /// What remains to be done about a report that was not made.
 pub fn stored(id: i64) -> String {
-    format!("the runs are stored as result {id}, of which `pushlab report {id}` makes the report")
+    format!("the runs are stored as result {id}, but the report could not be finished (`pushlab report {id}` makes it)")
 }
 
 /// The exit code of a campaign that did not come to its end, of which the user is told.

@@ -245,7 +245,7 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
     }
     config.handover = args.handover.clone().map(|path| Handover { path, tell });
     if args.cores == 0 {
-        return Err(usage("--cores is at least 1"));
+        return Err(usage("--cores must be at least 1"));
     }
     config.cores = args.cores;
     config.has_own_descriptor_tables = true;
@@ -271,7 +271,7 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
     args.limits.apply(&mut config.limits);
     if config.limits.max_connections > room {
         return Err(usage(format!(
-            "--max-connections {}: the limit of descriptors (ulimit -n) has room for {room}",
+            "--max-connections {}: the limit on descriptors (ulimit -n) allows {room}; raise it, or ask for fewer",
             config.limits.max_connections
         )));
     }
@@ -280,7 +280,7 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
     }
     if let Some(interval) = args.tick {
         if interval.is_zero() {
-            return Err(usage("--tick is more than nothing"));
+            return Err(usage("--tick must be more than 0"));
         }
         config.tick = Some(Tick { interval, channel: channel(&args.tick_channel)? });
     }

@@ -82,7 +82,9 @@ pub fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
         Some("lp") => Some(Format::LineProtocol),
         _ => None,
     });
-    let unclear = || usage("say --format csv, json, parquet or line-protocol, or name a file that ends so");
+    let unclear = || {
+        usage("give --format csv, json, parquet or line-protocol, or a file that ends in .csv, .json, .parquet or .lp")
+    };
     let format = format.ok_or_else(unclear)?;
     let selection = Selection {
         metrics: (!args.metric.is_empty()).then(|| args.metric.iter().map(|name| full_name(name)).collect()),
@@ -141,7 +143,7 @@ pub fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
                 vec![import::csv(&mut store, &new, &metric::unit, file).with_context(at)?]
             }
             _ => {
-                let what = "an import ends in .json (a whole export) or .csv (figures)";
+                let what = "a file to import must end in .json (a whole export) or .csv (figures)";
                 return Err(usage(format!("{}: {what}", path.display())));
             }
         };

@@ -179,16 +179,8 @@ fn losses_come_with_a_table_and_without_them_they_are_not_known() {
     losing(Table::new("drill").runs("websocket", "doubled", "", &[2.0]), 0.0).import(&place, "doubling");
     Table::new("drill").runs("websocket", "cpu", "%", &[1.0]).import(&place, "silent");
     for (name, wrong, said) in [
-        (
-            "losing",
-            [Value::from(5), Value::Null, Value::Null],
-            "; of the deliveries 5 lost; whether any were duplicated",
-        ),
-        (
-            "doubling",
-            [0.into(), 2.into(), Value::Null],
-            "; of the deliveries 0 lost, 2 duplicated; whether any were reord",
-        ),
+        ("losing", [Value::from(5), Value::Null, Value::Null], "; deliveries: 5 lost; whether any were duplicated"),
+        ("doubling", [0.into(), 2.into(), Value::Null], "; deliveries: 0 lost, 2 duplicated; whether any were reord"),
         ("silent", [Value::Null, Value::Null, Value::Null], "; whether any were lost, duplicated or reordered is not"),
     ] {
         let report = place.json(&["report", name, "--json"]);

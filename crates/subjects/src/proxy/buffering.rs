@@ -182,7 +182,7 @@ impl Head {
             match name.to_ascii_lowercase().as_str() {
                 "content-length" => {
                     let length = number(trimmed(value).as_bytes());
-                    head.length = length.ok_or_else(|| io::Error::other("Content-Length is no number"))?;
+                    head.length = length.ok_or_else(|| io::Error::other("Content-Length is not a number"))?;
                     head.has_length = true;
                 }
                 // RFC 9110, section 7.6.1: these are between neighbours.

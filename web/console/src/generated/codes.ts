@@ -314,7 +314,7 @@ export const exitCodes = {
     number: 3,
     mayRetry: false,
     meaning: "The experiment file cannot be read, or asks for something impossible.",
-    action: "Correct what the message names; schema/experiment.schema.json has the format.",
+    action: "Correct what the message names; schema/experiment.schema.json defines the format.",
   },
   "subject-failed": {
     number: 4,
@@ -331,8 +331,8 @@ export const exitCodes = {
   "results-unwritable": {
     number: 6,
     mayRetry: false,
-    meaning: "Results, a report or what a command prints cannot be written: no space, no permission, or another process holds them.",
-    action: "Free the place that the message names, or choose another, and give the command again; runs that the message says are stored need not be repeated.",
+    meaning: "Results, a report or a command's output cannot be written: no space, no permission, or another process holds them.",
+    action: "Make the place that the message names writable, or choose another, and give the command again; runs that the message says are stored need not be repeated.",
   },
   "machine-check-failed": {
     number: 7,

@@ -824,7 +824,7 @@ export interface Point {
    */
   clients: number;
   /**
-   * Summed over the runs: deliveries received more than once; absent where that is not known.
+   * Summed over the runs: deliveries received more than once; null where that is not known.
    */
   duplicated?: number | null;
   /**
@@ -844,8 +844,8 @@ export interface Point {
     [k: string]: Lacking;
   };
   /**
-   * Summed over the runs: deliveries expected and not received, of which no client was told; absent where that is not
-   * known, as of figures that were imported.
+   * Summed over the runs: deliveries expected and not received, of which no client was told; null where that is not
+   * known, as with imported figures.
    */
   lost?: number | null;
   /**
@@ -857,7 +857,7 @@ export interface Point {
    */
   regime?: Regime | null;
   /**
-   * Summed over the runs: deliveries received after a later one of the same publisher; absent where that is not known.
+   * Summed over the runs: deliveries received after a later one of the same publisher; null where that is not known.
    */
   reordered?: number | null;
   /**
