@@ -79,18 +79,9 @@ mod tests {
         assert_eq!(shape("spike:5@10s+500ms"), ShapeOption::Rate(spike));
         assert_eq!(shape("step:0.5,1,2"), ShapeOption::Rate(Shape::Step { factors: vec![0.5, 1.0, 2.0] }));
         assert_eq!(shape("soak:1h"), ShapeOption::Soak(60));
-        for bad in [
-            "",
-            "ramp",
-            "ramp:1",
-            "spike:5",
-            "spike:5@x+1s",
-            "step:",
-            "soak:long",
-            "wave:1",
-            "ramp:nan..2",
-            "step:-1",
-        ] {
+        for bad in
+            ["", "ramp", "ramp:1", "spike:5", "spike:5@x+1s", "step:", "soak:long", "wave:1", "ramp:nan..2", "step:-1"]
+        {
             assert!(bad.parse::<ShapeOption>().unwrap_err().contains("ramp:0.1..2"), "{bad}");
         }
         for bad in ["soak:0s", "soak:61s"] {
