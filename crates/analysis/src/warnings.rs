@@ -1,14 +1,15 @@
 //! What makes a run less certain than it looks.
 
+mod evidence;
 mod generator;
 
+pub use evidence::Evidence;
+
 use pushlab_experiment::traffic;
-use pushlab_probe::{MachineLoad, Sample, Throttling};
+use pushlab_probe::{Sample, Throttling};
 use pushlab_record::measure;
 use pushlab_record::{CounterSample, RunRecord};
-use pushlab_stats::{
-    DeliveryCounts, GeneratorLimits, POINTS_MIN, Steady, Warning, WarningCode, delivery_warnings, steady_state,
-};
+use pushlab_stats::{DeliveryCounts, POINTS_MIN, Steady, Warning, WarningCode, delivery_warnings, steady_state};
 use pushlab_workload::plan::Phase;
 use pushlab_workload::scenario::{Scenario, Shape};
 
@@ -42,24 +43,6 @@ const SETTLED_MS: u64 = 1_000;
 pub const WARM_UP_SEEN_MS: u64 = (POINTS_MIN as u64 + 1) * 1_000;
 /// Pings that a median needs.
 const PINGS_MIN: u64 = 20;
-
-/// What is known about a run beside its record.
-pub struct Evidence<'a> {
-    /// Cores of the subject.
-    pub subject_cores: &'a [usize],
-    /// Cores of the generator on the subject's machine.
-    pub load_cores: &'a [usize],
-    /// Cores of the generator, wherever they are.
-    pub load_cores_count: u32,
-    /// What the generator may do.
-    pub limits: &'a GeneratorLimits,
-    /// Planned readings that the probes missed.
-    pub ticks_missed: u64,
-    /// How busy the lab's machine was in the load phase.
-    pub machine: Option<MachineLoad>,
-    /// Where the subject is on another machine, how busy that was, if it is known.
-    pub elsewhere: Option<Option<MachineLoad>>,
-}
 
 /// All warnings about a run.
 pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Warning> {
@@ -311,7 +294,8 @@ mod tests {
     use crate::presets;
     use crate::report::RunValues;
     use pushlab_experiment::cell::Cell;
-    use pushlab_stats::Histogram;
+    use pushlab_probe::MachineLoad;
+    use pushlab_stats::{GeneratorLimits, Histogram};
     use pushlab_wire::transport::Transport;
     use pushlab_workload::busy::{BusiestSecond, LoadThread};
     use pushlab_workload::payload::Content;

@@ -1,6 +1,6 @@
 //! What the generator did not do, or did late.
 
-use super::Evidence;
+use super::evidence::Evidence;
 use pushlab_experiment::traffic;
 use pushlab_record::{RunRecord, measure};
 use pushlab_stats::{BusySecond, GeneratorLimits, GeneratorLoad, Warning, WarningCode, generator_warnings};
