@@ -95,6 +95,8 @@ fn of_check(error: &CheckError) -> ExitCode {
         CheckError::Plan { .. } | CheckError::Subject(_) | CheckError::Pinning(PinningError::Different { .. }) => {
             ExitCode::BadExperiment
         }
+        // Servers that are known by their addresses can do nothing about this machine.
+        CheckError::NothingLeft(out) if out.iter().all(|out| out.subject.contains("://")) => ExitCode::SubjectFailed,
         CheckError::Room { .. } | CheckError::NothingLeft(_) | CheckError::Pinning(PinningError::TooFew { .. }) => {
             ExitCode::MachineCheckFailed
         }

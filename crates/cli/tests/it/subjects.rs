@@ -254,7 +254,7 @@ fn what_cannot_be_run_here_is_left_out_and_said_so() {
         ("scenario", "{ kind = \"idle\" }"),
     ]);
     let outcome = pushlab(&place, &["run", "experiment.toml"]);
-    assert_eq!(outcome.code, 1, "{}", outcome.text);
+    assert_eq!(outcome.code, 7, "{}", outcome.text);
     outcome.says("nothing can be measured");
     let manifest = place.path("subjects/toy/subject.toml");
     let text = std::fs::read_to_string(&manifest).unwrap().replace("tools = [\"sh\"]", "tools = [\"no-such-program\"]");

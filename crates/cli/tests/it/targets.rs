@@ -150,7 +150,7 @@ fn a_server_that_cannot_be_reached_is_told_before_anything_runs() {
         (format!("https://localhost:{port}/live"), "name the PEM file of its authority in SSL_CERT_FILE"),
     ] {
         let (code, said) = place.fails(&["run", &url, "--quick"]);
-        assert_eq!(code, 1, "{said}");
+        assert_eq!(code, 4, "{said}");
         assert!(said.starts_with("error: nothing can be measured: ") && said.contains(reason), "{said}");
     }
     let mut command = place.pushlab(&["run", &format!("https://127.0.0.1:{wrong}"), "--quick"]);
