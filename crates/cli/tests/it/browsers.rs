@@ -545,8 +545,8 @@ fn pages_behind_a_network_reach_the_server_through_it() {
         let payload = |way: &str, whose: &str| link[way][whose]["payload_bytes"].as_u64().unwrap();
         let deliveries = run["document"]["result"]["bytes_load"]["deliveries"].as_u64().unwrap();
         let delivered = run["counts"]["delivered"].as_u64().unwrap();
-        // Some of what was published in the warm-up comes in the load phase: 45 a second, each at most 400 ms late.
-        assert!((delivered..=delivered + 18).contains(&deliveries), "{cell}: {deliveries} and {delivered}");
+        // What was published in the warm-up may come in the load phase: at most three messages of each of three clients.
+        assert!((delivered..=delivered + 27).contains(&deliveries), "{cell}: {deliveries} and {delivered}");
         assert!(payload("down", "clients") > 100 * deliveries, "{cell}: {link:#}");
         assert_eq!((payload("up", "instruments"), payload("down", "instruments")), (0, 0), "{cell}");
         assert!(figure("bytes_link").unwrap() > 100.0 && figure("packets_per_delivery").unwrap() > 0.1, "{cell}");
