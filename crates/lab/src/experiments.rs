@@ -106,7 +106,9 @@ fn campaign_name(name: &str, profile: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checks::{CheckError, check_plans};
     use pushlab_analysis::warnings::WARM_UP_SEEN_MS;
+    use pushlab_bus::Seats;
     use pushlab_experiment::cell::SlowPolicy;
     use pushlab_experiment::presets::PRESETS;
     use pushlab_subjects::manifest::Platform;
@@ -135,11 +137,23 @@ mod tests {
             let profiles = Written::profiles(text);
             assert!(profiles.contains(&"quick".to_owned()), "{name} has no quick profile");
             for profile in profiles {
-                load(name, Some(&profile)).unwrap();
+                has_something_due(load(name, Some(&profile)).unwrap(), &profile);
             }
+            has_something_due(load(name, None).unwrap(), "");
         }
         for suite in SUITES {
             assert_eq!(load_all(suite.name, None).unwrap().1.len(), suite.presets.len());
+        }
+    }
+
+    /// In each variant, with the least clients.
+    fn has_something_due(mut experiment: Experiment, profile: &str) {
+        experiment.subjects.truncate(1);
+        let least = experiment.clients.iter().min().copied();
+        experiment.clients = least.into_iter().collect();
+        let seats = Seats { cores: 1, descriptors: 1 << 30 };
+        if let Err(CheckError::Plan { cell, source }) = check_plans(&[experiment], seats, None) {
+            panic!("{cell} {profile}: {source}");
         }
     }
 
