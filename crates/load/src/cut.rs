@@ -134,7 +134,7 @@ impl Cut {
 
     /// Whether whoever asks to be subscribed again would be answered the same.
     pub fn is_final(&self) -> bool {
-        matches!(self.status(), Some(301..=308 | 401 | 403 | 404 | 426))
+        self.status().is_some_and(|status| is_redirect(status) || matches!(status, 401 | 403 | 404 | 426))
     }
 
     /// The status of an answer other than success.
@@ -158,4 +158,9 @@ impl Cut {
         let text = excerpt.split_whitespace().collect::<Vec<_>>().join(" ");
         Self::Status { path: path.to_owned(), status, text }
     }
+}
+
+/// Whether a status sends a client elsewhere, where it is not followed.
+pub fn is_redirect(status: u16) -> bool {
+    matches!(status, 301 | 302 | 303 | 307 | 308)
 }

@@ -42,7 +42,7 @@ fn a_subscription_that_is_refused_for_good_is_not_tried_again() {
         for status in [301, 401, 403, 404, 426] {
             let server = NativeServer::refusing(Refuse::Everything(status));
             let (error, connect_ms) = why_not_connected(&plan(server.address, transport, 5, CHAT));
-            let text = if status < 400 { "(redirect to http://elsewhere/): give that address" } else { "not for you" };
+            let text = if status < 400 { "(a redirect): use http://elsewhere/" } else { "not for you" };
             assert!(error.contains(&format!("answered {status} {text} (")), "{transport}: {error}");
             assert!(connect_ms < NO_TIME.connect_ms, "{transport}: it was tried for {connect_ms} ms");
         }

@@ -44,7 +44,14 @@ struct Heard<'a> {
     now_ns: u64,
 }
 
-impl Heard<'_> {
+impl<'a> Heard<'a> {
+    /// Nothing yet; each stream says whose it is.
+    #[inline]
+    fn new(recorder: &'a mut Recorder, publishes: bool, now_ns: u64) -> Self {
+        let outcome = ReadOutcome::default();
+        Self { recorder, publishes, outcome, payload: 0, compressed: None, receiver: 0, own_source: 0, now_ns }
+    }
+
     #[inline]
     fn take(&mut self, event: Event<'_>) {
         match event {
@@ -332,18 +339,8 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
             let Self { clients, config, connections, recorder, windows, rng, buffer, out, compression, .. } = self;
             let Some(connection) = connections.at(number) else { return Ok(()) };
             out.clear();
-            let (tally, outcome) = (&mut windows.tally.down, ReadOutcome::default());
-            let (publishes, now_ns) = (config.traffic != Traffic::Silent, now);
-            let heard = Heard {
-                recorder,
-                publishes,
-                outcome,
-                payload: 0,
-                compressed: None,
-                receiver: 0,
-                own_source: 0,
-                now_ns,
-            };
+            let tally = &mut windows.tally.down;
+            let heard = Heard::new(recorder, config.traffic != Traffic::Silent, now);
             let (lane, lanes) = (config.lane, config.lanes);
             let mut told = Told { clients, lane, lanes, side: Side::Down, rng, out, tally, compression, heard };
             let received = connection.protocol.receive(&mut buffer[at..held], &mut told);
@@ -544,17 +541,7 @@ mod tests {
         while !rest.is_empty() && why.is_none() {
             let (piece, others) = rest.split_at(rest.len().min(*sizes.next().unwrap()));
             (rest, held) = (others, [held, piece.to_vec()].concat());
-            let outcome = ReadOutcome::default();
-            let heard = Heard {
-                recorder: &mut recorder,
-                publishes: false,
-                outcome,
-                payload: 0,
-                compressed: None,
-                receiver: 0,
-                own_source: 0,
-                now_ns: 0,
-            };
+            let heard = Heard::new(&mut recorder, false, 0);
             let (rng, out, tally, compression) = (&mut rng, &mut out, &mut tally, &mut compression);
             let clients = &mut clients;
             let mut told = Told { clients, lane: 0, lanes: 1, side: Side::Down, rng, out, tally, compression, heard };
@@ -618,18 +605,9 @@ mod tests {
         recorder.set_timeline(&Timeline { idle_ns: 0, warm_up_ns: 0, load_ns, load_end_ns, schedule, upstream: None });
         let mut has_echo = |source| {
             let data = Stamp { source, sequence: 0, instant_ns: 100 }.encode();
-            let (outcome, recorder) = (ReadOutcome::default(), &mut recorder);
+            let recorder = &mut recorder;
             let (publishes, own_source) = (true, 5);
-            let mut heard = Heard {
-                recorder,
-                publishes,
-                outcome,
-                payload: 0,
-                compressed: None,
-                receiver: 0,
-                own_source,
-                now_ns: 200,
-            };
+            let mut heard = Heard { own_source, ..Heard::new(recorder, publishes, 200) };
             heard.take(Event::Echo(&data));
             heard.outcome.has_echo
         };
@@ -641,17 +619,8 @@ mod tests {
     fn an_error_frame_refuses_what_was_published_but_for_the_end_of_a_connection() {
         let mut recorder = Recorder::new(1, &LoopConfig::silent(), Arc::new(RunState::new(0, 1)));
         for (publishes, code) in [(true, "forbidden"), (true, "complaint"), (true, "draining"), (false, "forbidden")] {
-            let (outcome, recorder) = (ReadOutcome::default(), &mut recorder);
-            let mut heard = Heard {
-                recorder,
-                publishes,
-                outcome,
-                payload: 0,
-                compressed: None,
-                receiver: 0,
-                own_source: 0,
-                now_ns: 0,
-            };
+            let recorder = &mut recorder;
+            let mut heard = Heard::new(recorder, publishes, 0);
             heard.take(Event::Error { code, text: "no" });
         }
         let refused: Vec<_> = recorder.part.refused.into_sorted().into_iter().map(|refused| refused.error).collect();

@@ -1,7 +1,7 @@
 //! What streams bring.
 
 use super::Owner;
-use crate::cut::Cut;
+use crate::cut::{Cut, is_redirect};
 use pushlab_wire::fields::FieldList;
 use pushlab_wire::http::ResponseHead;
 
@@ -50,11 +50,11 @@ impl<'a> Head<'a> {
     /// # Errors
     /// A redirect.
     pub(super) fn stay(&self) -> Result<(), Cut> {
-        if !matches!(self.status, 301 | 302 | 303 | 307 | 308) {
+        if !is_redirect(self.status) {
             return Ok(());
         }
-        let to = self.headers("location").next().unwrap_or("nowhere");
-        Err(Cut::refused("the server", self.status, format!("(redirect to {to}): give that address").as_bytes()))
+        let to = self.headers("location").next().unwrap_or("another address");
+        Err(Cut::refused("the server", self.status, format!("(a redirect): use {to}").as_bytes()))
     }
 
     /// Checks that it is the head of what was asked for at a path.
