@@ -3,7 +3,7 @@
 use rustix::fs::{MemfdFlags, Mode, OFlags};
 use std::ffi::CStr;
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, Read};
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
 
@@ -15,8 +15,16 @@ pub const SETTINGS_BYTES_MAX: u64 = 16 << 20;
 /// # Errors
 /// What opening or reading answers, and [`io::ErrorKind::FileTooLarge`].
 pub fn read_settings(path: &Path) -> io::Result<Vec<u8>> {
+    settings_from(File::open(path)?)
+}
+
+/// The same of what is open already, such as standard input.
+///
+/// # Errors
+/// What reading answers, and [`io::ErrorKind::FileTooLarge`].
+pub fn settings_from(file: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(SETTINGS_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    file.take(SETTINGS_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > SETTINGS_BYTES_MAX {
         let why = format!("it is longer than the limit of {} MiB", SETTINGS_BYTES_MAX >> 20);
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
@@ -29,8 +37,15 @@ pub fn read_settings(path: &Path) -> io::Result<Vec<u8>> {
 /// # Errors
 /// Those of [`read_settings`], and [`io::ErrorKind::InvalidData`].
 pub fn read_settings_text(path: &Path) -> io::Result<String> {
-    let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not text in UTF-8");
-    String::from_utf8(read_settings(path)?).map_err(not_text)
+    settings_text(read_settings(path)?)
+}
+
+/// Text of settings.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidData`].
+pub fn settings_text(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text in UTF-8"))
 }
 
 /// Opens a directory for its metadata alone, which takes no right to list it.

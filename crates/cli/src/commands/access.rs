@@ -10,6 +10,7 @@ use pushlab_server::access::{Access, LiveAccess, Right, Untold};
 use pushlab_wire::channel::Channel;
 use pushlab_wire::codes::ExitCode;
 use rustls::crypto::ring;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -67,8 +68,10 @@ pub fn run(args: &AccessArgs) -> anyhow::Result<ExitCode> {
     let person = match &args.token {
         None => live.rules().anonymous(),
         Some(token) => {
-            let file = if token == Path::new("-") { Path::new("/dev/stdin") } else { token };
-            let text = files::read_settings_text(file);
+            // Standard input may be a socket, which has no path to be opened by.
+            let is_input = token == Path::new("-");
+            let bytes = if is_input { files::settings_from(io::stdin()) } else { files::read_settings(token) };
+            let text = bytes.and_then(files::settings_text);
             let text = text.with_context(|| format!("cannot read the token from {}", token.display()))?;
             live.person(text.trim(), now_s).map_err(|error| anyhow!("{}: {error}", token.display()))?
         }

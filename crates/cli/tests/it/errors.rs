@@ -2,6 +2,9 @@
 
 use crate::campaign::Place;
 use crate::disk::run_limited;
+use std::io::Write as _;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 
 #[test]
 fn a_wrong_experiment_says_what_and_where() {
@@ -91,6 +94,21 @@ fn a_file_without_an_end_is_not_read_for_ever() {
         let (code, error) = place.fails(arguments);
         assert!(code == expected && error.contains("/dev/zero") && error.contains("16 MiB"), "{code} {error}");
     }
+}
+
+/// Node.js gives its children a socket.
+#[test]
+fn a_token_is_read_from_whatever_standard_input_is() {
+    let place = Place::new("token-input");
+    std::fs::write(place.path("a.toml"), "[[rule]]\nwho = \"everybody\"\nchannels = [\"a\"]\nmay = [\"subscribe\"]\n")
+        .unwrap();
+    let (mut own, input) = UnixStream::pair().unwrap();
+    own.write_all(b"a.b.c").unwrap();
+    drop(own);
+    let mut command = place.pushlab(&["access", "check", "a.toml", "--token", "-"]);
+    let output = command.stdin(OwnedFd::from(input)).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("-: this server accepts no tokens"), "{error}");
 }
 
 #[test]
