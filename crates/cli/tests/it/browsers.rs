@@ -4,6 +4,7 @@ use crate::campaign::{Place, children, signal, wait_for};
 use crate::receipts::{Served, assert_whole};
 use crate::worker::{self, Run};
 use pushlab_dialects::Dialect;
+use pushlab_stats::histogram::Histogram;
 use pushlab_wire::transport::Transport;
 use pushlab_workload::plan::{
     ClientKind, ClientsIn, HttpVersion, Phase, Phases, Plan, Sockets, Speaks, Target, TlsTarget, Trust,
@@ -527,7 +528,7 @@ fn pages_behind_a_network_reach_the_server_through_it() {
         ("scenario", "{ kind = \"chat\", interval_ms = 200, payload_bytes = 100 }"),
         (
             "phases",
-            "{ connect_ms = 20000, idle_ms = 100, warm_up_ms = 500, load_ms = 2000, drain_ms = 3000, after_ms = 50 }",
+            "{ connect_ms = 20000, idle_ms = 100, warm_up_ms = 500, load_ms = 2000, drain_ms = 20000, after_ms = 50 }",
         ),
     ]);
     let (report, code) = place.report(&["--quiet"]);
@@ -537,8 +538,10 @@ fn pages_behind_a_network_reach_the_server_through_it() {
     for run in &runs {
         let cell = &run["cell"];
         let figure = |name: &str| run["figures"][name]["value"].as_f64();
-        let median = figure("latency_median").unwrap();
-        assert!(median >= 100.0, "{cell}: up and down take 100 ms, not {median}");
+        // Of the histogram: the figures are withheld where a busy machine let packets out late.
+        let latency: Histogram = serde_json::from_value(run["histograms"]["latency"].clone()).unwrap();
+        let least_ns = latency.quantile(0.0).unwrap();
+        assert!(least_ns >= 100_000_000, "{cell}: up and down take 100 ms, not {least_ns} ns");
         assert_eq!((run["counts"]["lost"].as_u64(), figure("subscribed")), (Some(0), Some(3.0)), "{cell}");
         // All of it went over the link, and as the clients'.
         let link = &run["document"]["network"]["load"];
@@ -553,10 +556,12 @@ fn pages_behind_a_network_reach_the_server_through_it() {
         let is_native = cell["variant"] == "native";
         assert_eq!(figure("bytes_payload").is_some(), is_native, "{cell}: a browser does not tell what its bytes are");
     }
-    // A delivery takes as many bytes, whoever reads them.
+    // A delivery takes as many bytes, whoever reads them. How many packets they fill is up to a busy machine.
     let bytes = |variant: &str| {
         let is_it = |run: &&Value| run["cell"]["variant"] == variant && run["cell"]["transport"] == "websocket";
-        runs.iter().find(is_it).unwrap()["figures"]["bytes_link"]["value"].as_f64().unwrap()
+        let document = &runs.iter().find(is_it).unwrap()["document"];
+        document["network"]["load"]["down"]["clients"]["payload_bytes"].as_f64().unwrap()
+            / document["result"]["bytes_load"]["deliveries"].as_f64().unwrap()
     };
     for browser in ["chromium", "firefox"] {
         let ratio = bytes(browser) / bytes("native");
