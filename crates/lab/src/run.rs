@@ -365,6 +365,7 @@ fn start_again(
     sampler: Option<&Sampler>,
     counters: Option<&CounterWatch>,
 ) -> Result<Option<u32>, String> {
+    counters.into_iter().for_each(CounterWatch::pause);
     target.start_again(launch)?;
     sampler.into_iter().zip(target.process()).for_each(|(sampler, process)| sampler.follow(process));
     counters.into_iter().for_each(CounterWatch::begin_anew);

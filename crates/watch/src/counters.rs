@@ -7,8 +7,8 @@ use pushlab_wire::http::{BodyKind, Headers, parse_response};
 use pushlab_workload::plan::{Http, Target};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -117,15 +117,26 @@ impl CounterReader {
 /// Reads the server's counters in a thread of its own.
 pub struct CounterWatch {
     stop: Arc<AtomicBool>,
-    begins_anew: Arc<AtomicBool>,
+    turn: Arc<Mutex<Turn>>,
     thread: JoinHandle<Vec<CounterSample>>,
+}
+
+/// Who may be read; held while somebody is.
+#[derive(Clone, Copy)]
+enum Turn {
+    /// The process that was read before.
+    Same,
+    /// Nobody: it is being replaced.
+    Nobody,
+    /// Another process, which was not read yet.
+    Another,
 }
 
 impl CounterWatch {
     /// Begins to read, for the first time after a delay.
     pub fn start(mut reader: CounterReader, interval: Duration, delay: Duration) -> Self {
-        let (stop, begins_anew) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-        let (stopped, is_new) = (stop.clone(), begins_anew.clone());
+        let (stop, turn) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Turn::Same)));
+        let (stopped, turns) = (stop.clone(), turn.clone());
         let thread = std::thread::spawn(move || {
             let (mut samples, mut before) = (Vec::<CounterSample>::new(), CounterSample::default());
             let mut next = Instant::now() + delay;
@@ -136,21 +147,34 @@ impl CounterWatch {
                     std::thread::park_timeout(wait);
                     continue;
                 }
-                if is_new.swap(false, Ordering::Relaxed) {
+                let mut turn = turns.lock().unwrap_or_else(PoisonError::into_inner);
+                if matches!(*turn, Turn::Another) {
                     reader.begin_anew();
                     before = samples.last().copied().unwrap_or_default();
+                    *turn = Turn::Same;
                 }
-                samples.extend(reader.read().map(|sample| sample.after(&before)));
+                if matches!(*turn, Turn::Same) {
+                    samples.extend(reader.read().map(|sample| sample.after(&before)));
+                }
                 next = (next + interval).max(Instant::now());
             }
             samples
         });
-        Self { stop, begins_anew, thread }
+        Self { stop, turn, thread }
+    }
+
+    /// Reads no more until [`CounterWatch::begin_anew`]: what a new process counts is not taken for the old one's.
+    pub fn pause(&self) {
+        self.set(Turn::Nobody);
     }
 
     /// Another process has taken the server's place: its counters begin at zero, and go on from where those were.
     pub fn begin_anew(&self) {
-        self.begins_anew.store(true, Ordering::Relaxed);
+        self.set(Turn::Another);
+    }
+
+    fn set(&self, turn: Turn) {
+        *self.turn.lock().unwrap_or_else(PoisonError::into_inner) = turn;
     }
 
     /// Ends it.
