@@ -121,14 +121,13 @@ pub struct CounterWatch {
     thread: JoinHandle<Vec<CounterSample>>,
 }
 
-/// Who may be read; held while somebody is.
-#[derive(Clone, Copy)]
+/// Which process may be read; locked during a reading.
 enum Turn {
-    /// The process that was read before.
+    /// The one that was read before.
     Same,
-    /// Nobody: it is being replaced.
+    /// None: it is being replaced.
     Nobody,
-    /// Another process, which was not read yet.
+    /// Another, which has not been read yet.
     Another,
 }
 
@@ -163,7 +162,8 @@ impl CounterWatch {
         Self { stop, turn, thread }
     }
 
-    /// Reads no more until [`CounterWatch::begin_anew`]: what a new process counts is not taken for the old one's.
+    /// Reads nothing until [`CounterWatch::begin_anew`], so that a new process's counts are not taken for the old one's.
+    /// Waits for a reading that is under way.
     pub fn pause(&self) {
         self.set(Turn::Nobody);
     }
@@ -182,5 +182,58 @@ impl CounterWatch {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.thread().unpark();
         self.thread.join().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, BufReader};
+    use std::net::TcpListener;
+    use std::sync::atomic::AtomicU64;
+    use std::sync::mpsc;
+
+    /// A server that has accepted as many connections as `accepted` says, and tells the number of each request on its
+    /// connection.
+    fn serve(accepted: Arc<AtomicU64>) -> (SocketAddr, mpsc::Receiver<usize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (tell, asked) = mpsc::channel();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (mut stream, tell, accepted) = (stream.unwrap(), tell.clone(), accepted.clone());
+                std::thread::spawn(move || {
+                    let lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                    for (number, _) in lines.map_while(Result::ok).filter(String::is_empty).enumerate() {
+                        let sample =
+                            CounterSample { accepted: accepted.load(Ordering::Relaxed), ..CounterSample::default() };
+                        let body = serde_json::to_string(&sample).unwrap();
+                        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+                        // The test may be over.
+                        let _ = (tell.send(number), stream.write_all(answer.as_bytes()));
+                    }
+                });
+            }
+        });
+        (address, asked)
+    }
+
+    #[test]
+    fn nothing_is_read_while_another_process_takes_the_servers_place() {
+        let accepted = Arc::new(AtomicU64::new(8));
+        let (address, asked) = serve(accepted.clone());
+        let reader = CounterReader::new(&Target::plain(address), None).unwrap();
+        let watch = CounterWatch::start(reader, Duration::from_millis(1), Duration::ZERO);
+        // A second request on a connection comes behind the first answer.
+        let until_read = || while asked.recv_timeout(Duration::from_secs(30)).unwrap() == 0 {};
+        until_read();
+        watch.pause();
+        while asked.try_recv().is_ok() {}
+        accepted.store(2, Ordering::Relaxed);
+        assert!(asked.recv_timeout(Duration::from_millis(100)).is_err(), "it is not asked before it is announced");
+        watch.begin_anew();
+        until_read();
+        let read: Vec<u64> = watch.finish().iter().map(|sample| sample.accepted).collect();
+        assert!(read.is_sorted() && read.first() == Some(&8) && read.last() == Some(&10), "{read:?}");
     }
 }
