@@ -7,7 +7,7 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 
 FUZZ_SECONDS ?= 20
-# Suites to run, by name; by default all of `make test` or `make test-long`.
+# Suites to run, by name; by default all of `make test`, `make test-long` or `make test-night`.
 SUITES ?=
 # For example: make compare COMPARE_OPTIONS="--repeats 5"
 COMPARE_OPTIONS ?=
@@ -24,7 +24,7 @@ TEST_PACKAGES := $(addsuffix /node_modules/.package-lock.json,tests/browser test
 SUITES_PROGRAM := $(or $(CARGO_TARGET_DIR),target)/debug/pushlab-suites
 PUSHLAB := $(or $(CARGO_TARGET_DIR),target)/release/pushlab
 
-.PHONY: help build compare test test-long packages subjects bench check fuzz generate clean need-cargo need-node
+.PHONY: help build compare test test-long test-night packages subjects bench check fuzz generate clean need-cargo need-node
 
 help: ## Print this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | while IFS=$$'\t' read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
@@ -43,6 +43,10 @@ test: need-cargo need-node ## Run the everyday tests, at most 12 minutes; SUITES
 test-long: need-cargo need-node ## Run the long tests: kills, databases, fuzzing, h2spec, foreign servers, the README
 	@cargo build --quiet --locked -p pushlab-suites
 	@$(SUITES_PROGRAM) --long $(SUITES)
+
+test-night: need-cargo need-node ## Run the tests of a night, at least once a month; tests/nights.toml says when each passed
+	@cargo build --quiet --locked -p pushlab-suites
+	@$(SUITES_PROGRAM) --night $(SUITES)
 
 packages: $(PACKAGES) $(CLIENT_PACKAGES) $(TEST_PACKAGES) ## Install the npm packages that pages and tests need
 

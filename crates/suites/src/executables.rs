@@ -152,8 +152,7 @@ mod tests {
     }
 
     fn suite(name: &str, rust: Vec<Selection>) -> Suite {
-        let name = name.to_owned();
-        Suite { name, needs: Vec::new(), long: false, alone: false, run: None, rust, threads: None, seam: None }
+        Suite { name: name.to_owned(), rust, ..Suite::default() }
     }
 
     #[test]

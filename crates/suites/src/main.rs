@@ -4,6 +4,7 @@
 //! ```sh
 //! pushlab-suites                 # what `make test` runs
 //! pushlab-suites --long          # what `make test-long` runs
+//! pushlab-suites --night         # what `make test-night` runs
 //! pushlab-suites browser lab     # these two, `make test SUITES="browser lab"`
 //! ```
 
@@ -27,8 +28,8 @@ use schedule::{Job, Outcome, Place};
 use suite::{Length, Suite};
 use table::Row;
 
-const USAGE: &str = "usage: pushlab-suites [--long] [SUITE…]; without names it runs the suites of `make test`, \
-                     with --long those of `make test-long`";
+const USAGE: &str = "usage: pushlab-suites [--long | --night] [SUITE…]; without names it runs the suites of `make test`, \
+                     with --long those of `make test-long`, with --night those of `make test-night`";
 
 /// What is built before anything runs: a name and a shell command.
 const BUILDS: [(&str, &str); 2] =
@@ -37,11 +38,12 @@ const BUILDS: [(&str, &str); 2] =
 const CARGO: [&str; 5] = ["test", "--no-run", "--quiet", "--workspace", "--locked"];
 
 fn main() -> ExitCode {
-    let mut length = Length::Short;
+    let mut length = Length::Everyday;
     let mut names = Vec::new();
     for argument in std::env::args().skip(1) {
         match argument.as_str() {
             "--long" => length = Length::Long,
+            "--night" => length = Length::Night,
             other if other.starts_with('-') => {
                 eprintln!("{USAGE}");
                 return ExitCode::from(2);
@@ -168,7 +170,7 @@ fn place(root: &Path, temporary: &Temporary) -> Result<Place, String> {
 fn job(root: &Path, suite: Suite, executables: &[Executable]) -> Job {
     let of_crates = || executables::script(root, executables, &suite);
     let script = suite.run.clone().unwrap_or_else(of_crates);
-    Job { name: suite.name, script, alone: suite.alone }
+    Job { name: suite.name, script, alone: suite.alone, longest: suite.length.longest() }
 }
 
 /// Prints what the log of a failed suite says of its failures.

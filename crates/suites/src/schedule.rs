@@ -8,8 +8,6 @@ use std::time::{Duration, Instant};
 use crate::counts::Counts;
 use crate::processes::{self, Event};
 
-/// How long a suite may take before it counts as hung and is killed.
-pub const SUITE_MAX: Duration = Duration::from_secs(40 * 60);
 /// How long suites have to end once asked.
 const GRACE: Duration = Duration::from_secs(5);
 /// How long processes may outlive their suites, and how long killing them may take.
@@ -22,6 +20,8 @@ pub struct Job {
     /// A shell script.
     pub script: String,
     pub alone: bool,
+    /// How long it may take before it counts as hung and is killed.
+    pub longest: Duration,
 }
 
 /// How a job ended.
@@ -116,7 +116,7 @@ pub fn run(place: &Place, jobs: Vec<Job>, observe: &mut dyn FnMut(&Outcome)) -> 
             observe(&outcome);
             results.outcomes.push(outcome);
         }
-        for one in running.iter_mut().filter(|one| !one.is_overdue && one.since.elapsed() > SUITE_MAX) {
+        for one in running.iter_mut().filter(|one| !one.is_overdue && one.since.elapsed() > one.job.longest) {
             one.is_overdue = true;
             processes::signal_group(one.pid, Signal::KILL);
         }
