@@ -57,11 +57,12 @@ subjects: build ## Install every foreign server that this machine can run, and c
 bench: need-cargo $(BUNDLE) ## Print the performance ratios, measured in one run; AGAINST=PATH compares with another build
 	cargo run --release --locked -p pushlab-bench -- $(if $(AGAINST),--against '$(AGAINST)')
 
-check: need-cargo $(BUNDLE) $(CLIENT_PACKAGES) ## Format, lint with warnings denied, house rules, dependencies
+check: need-cargo $(BUNDLE) $(CLIENT_PACKAGES) ## Format, lint with warnings denied, house rules, nights, dependencies
 	cargo fmt --all --check
 	rustfmt --check --edition 2024 fuzz/fuzz_targets/*.rs
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo run --quiet --locked -p pushlab-tidy -- check
+	cargo run --quiet --locked -p pushlab-suites -- --nights
 	cd $(CONSOLE) && npm run check
 	cd $(CLIENT) && npm run check
 	tests/supply-chain/run

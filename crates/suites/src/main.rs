@@ -5,12 +5,15 @@
 //! pushlab-suites                 # what `make test` runs
 //! pushlab-suites --long          # what `make test-long` runs
 //! pushlab-suites --night         # what `make test-night` runs
+//! pushlab-suites --nights        # says which suites of `make test-night` have not passed of late
 //! pushlab-suites browser lab     # these two, `make test SUITES="browser lab"`
 //! ```
 
 mod counts;
+mod date;
 mod executables;
 mod failures;
+mod nights;
 mod processes;
 mod schedule;
 mod suite;
@@ -21,15 +24,17 @@ use pushlab_os::folder::TemporaryFolder;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use date::Date;
 use executables::Executable;
-use schedule::{Job, Outcome, Place};
+use schedule::{End, Job, Outcome, Place, Results};
 use suite::{Length, Suite};
 use table::Row;
 
 const USAGE: &str = "usage: pushlab-suites [--long | --night] [SUITE…]; without names it runs the suites of `make test`, \
-                     with --long those of `make test-long`, with --night those of `make test-night`";
+                     with --long those of `make test-long`, with --night those of `make test-night`\n       \
+                     pushlab-suites --nights; says which suites of `make test-night` have not passed of late";
 
 /// What is built before anything runs: a name and a shell command.
 const BUILDS: [(&str, &str); 2] =
@@ -40,7 +45,11 @@ const CARGO: [&str; 5] = ["test", "--no-run", "--quiet", "--workspace", "--locke
 fn main() -> ExitCode {
     let mut length = Length::Everyday;
     let mut names = Vec::new();
-    for argument in std::env::args().skip(1) {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments == ["--nights"] {
+        return code(check_nights());
+    }
+    for argument in arguments {
         match argument.as_str() {
             "--long" => length = Length::Long,
             "--night" => length = Length::Night,
@@ -51,7 +60,11 @@ fn main() -> ExitCode {
             _ => names.push(argument),
         }
     }
-    match test(length, &names) {
+    code(test(length, &names))
+}
+
+fn code(verdict: Result<Verdict, String>) -> ExitCode {
+    match verdict {
         Ok(Verdict::Passed) => ExitCode::SUCCESS,
         Ok(Verdict::Failed) => ExitCode::FAILURE,
         Ok(Verdict::Interrupted) => ExitCode::from(130),
@@ -74,6 +87,13 @@ fn root() -> PathBuf {
     root.canonicalize().unwrap_or(root)
 }
 
+fn check_nights() -> Result<Verdict, String> {
+    let root = root();
+    let wrong = nights::check(&root, &suite::read(&root)?, Date::today())?;
+    wrong.iter().for_each(|line| println!("{line}"));
+    Ok(if wrong.is_empty() { Verdict::Passed } else { Verdict::Failed })
+}
+
 fn test(length: Length, names: &[String]) -> Result<Verdict, String> {
     let root = root();
     let all = suite::read(&root)?;
@@ -84,6 +104,10 @@ fn test(length: Length, names: &[String]) -> Result<Verdict, String> {
     print!("{told}");
     if !left_out.is_empty() && std::env::var_os("CI").is_some_and(|value| value == "true") {
         return Err("with CI=true no suite may be left out".to_owned());
+    }
+    let commit = (length == Length::Night).then(|| nights::commit(&root));
+    if let Some(Err(why)) = &commit {
+        println!("Passed suites will not be written to {}: {why}", nights::FILE);
     }
     let begun = Instant::now();
     let mut rows = Vec::new();
@@ -106,6 +130,7 @@ fn test(length: Length, names: &[String]) -> Result<Verdict, String> {
         place.at_once_max,
         place.logs.display()
     );
+    let nights = of_night(&able);
     let jobs = able.into_iter().map(|suite| job(&root, suite, &executables)).collect();
     let results = schedule::run(&place, jobs, &mut |outcome| println!("{}", table::line(outcome)))?;
     let mut left_behind = schedule::leftovers();
@@ -113,18 +138,47 @@ fn test(length: Length, names: &[String]) -> Result<Verdict, String> {
     rows.extend(results.outcomes.iter().map(Row::of_suite));
     println!("\n{}", table::text(&rows, begun.elapsed()));
     print!("{told}");
-    // Last, because the end of a long output is what people see, and what is kept of it.
-    results.outcomes.iter().filter(|outcome| outcome.end.is_failure()).for_each(tell_failure);
+    if let Some(commit) = commit.filter(|_| left_behind.is_empty()) {
+        record_nights(&root, &nights, &results.outcomes, commit);
+    }
+    Ok(tell(&results, &left_behind))
+}
+
+/// Prints what went wrong. Last, because the end of a long output is what people see, and what is kept of it.
+fn tell(results: &Results, left_behind: &[String]) -> Verdict {
+    let outcomes = &results.outcomes;
+    outcomes.iter().filter(|outcome| outcome.end.is_failure()).for_each(tell_failure);
     if results.is_interrupted {
         println!("Interrupted: all running suites were stopped.");
-        return Ok(Verdict::Interrupted);
+        return Verdict::Interrupted;
     }
-    for line in &left_behind {
+    for line in left_behind {
         println!("FAILED: left behind by a test, now cleaned up: {line}");
     }
-    println!("{}", table::closing(&results.outcomes));
-    let has_passed = !results.outcomes.iter().any(|outcome| outcome.end.is_failure()) && left_behind.is_empty();
-    Ok(if has_passed { Verdict::Passed } else { Verdict::Failed })
+    println!("{}", table::closing(outcomes));
+    let has_passed = !outcomes.iter().any(|outcome| outcome.end.is_failure()) && left_behind.is_empty();
+    if has_passed { Verdict::Passed } else { Verdict::Failed }
+}
+
+fn of_night(suites: &[Suite]) -> Vec<String> {
+    suites.iter().filter(|suite| suite.length == Length::Night).map(|suite| suite.name.clone()).collect()
+}
+
+/// Writes down which of these suites passed, or says why not.
+fn record_nights(root: &Path, names: &[String], outcomes: &[Outcome], commit: Result<String, String>) {
+    let of_night = outcomes.iter().filter(|outcome| outcome.end == End::Passed && names.contains(&outcome.name));
+    let passed: Vec<_> = of_night.map(|outcome| (outcome.name.as_str(), outcome.took)).collect();
+    if passed.is_empty() {
+        return;
+    }
+    match nights::record(root, &passed, commit) {
+        Ok(()) => println!("Written to {}, to be committed: {}", nights::FILE, names_of(&passed)),
+        Err(why) => println!("Not written to {}: {}: {why}", nights::FILE, names_of(&passed)),
+    }
+}
+
+fn names_of(passed: &[(&str, Duration)]) -> String {
+    passed.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
 /// Times a build.
