@@ -18,6 +18,7 @@ mod processes;
 mod schedule;
 mod suite;
 mod table;
+mod timing;
 mod tools;
 
 use pushlab_os::folder::TemporaryFolder;
@@ -147,6 +148,7 @@ fn test(length: Length, names: &[String]) -> Result<Verdict, String> {
 /// Prints what went wrong. Last, because the end of a long output is what people see, and what is kept of it.
 fn tell(results: &Results, left_behind: &[String]) -> Verdict {
     let outcomes = &results.outcomes;
+    outcomes.iter().filter(|outcome| !outcome.unstable.is_empty()).for_each(tell_unstable);
     outcomes.iter().filter(|outcome| outcome.end.is_failure()).for_each(tell_failure);
     if results.is_interrupted {
         println!("Interrupted: all running suites were stopped.");
@@ -222,17 +224,32 @@ fn place(root: &Path, temporary: &Temporary) -> Result<Place, String> {
 }
 
 fn job(root: &Path, suite: Suite, executables: &[Executable]) -> Job {
-    let of_crates = || executables::script(root, executables, &suite);
+    let of_crates = || executables::script(&executables::runs(root, executables, &suite));
     let script = suite.run.clone().unwrap_or_else(of_crates);
-    Job { name: suite.name, script, alone: suite.alone, longest: suite.length.longest() }
+    let timed = executables::timed(root, executables, &suite);
+    Job { name: suite.name, script, timed, alone: suite.alone, longest: suite.length.longest() }
 }
 
 /// Prints what the log of a failed suite says of its failures.
 fn tell_failure(outcome: &Outcome) {
     println!("{}: {}", table::line(outcome), outcome.log.display());
+    tell_excerpt(outcome);
+}
+
+/// Prints which tests of a suite passed only when tried again, and how they failed first.
+fn tell_unstable(outcome: &Outcome) {
+    for test in &outcome.unstable {
+        println!("unstable: {} {test} (failed once, passed when tried again)", outcome.name);
+    }
+    tell_excerpt(outcome);
+}
+
+fn tell_excerpt(outcome: &Outcome) {
     let output = std::fs::read(&outcome.log).unwrap_or_default();
     let text = String::from_utf8_lossy(&output);
-    for line in failures::excerpt(&text, outcome.end) {
+    // What passed has failed before, if its log is asked for.
+    let end = if outcome.end == End::Passed { End::Failed } else { outcome.end };
+    for line in failures::excerpt(&text, end) {
         println!("    {line}");
     }
 }

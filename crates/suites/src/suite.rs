@@ -52,6 +52,9 @@ pub struct Suite {
     /// Tests of crates.
     #[serde(default)]
     pub rust: Vec<Selection>,
+    /// Of these, tests whose outcome may depend on the machine's pace: [`crate::timing`].
+    #[serde(default)]
+    pub timing: Vec<String>,
     /// How many of these run at a time in one executable; by default one per core.
     pub threads: Option<u32>,
     /// It repeats another suite's tests with `PUSHLAB_TEST_SEAM` set to this.
@@ -108,8 +111,11 @@ fn parse(text: &str) -> Result<Vec<Suite>, String> {
     if let Some(twice) = suites.iter().find(|suite| !names.insert(&suite.name)) {
         return Err(format!("two suites are named {}", twice.name));
     }
-    match suites.iter().find(|suite| suite.run.is_some() != suite.rust.is_empty()) {
-        Some(Suite { name, .. }) => Err(format!("{name} needs either `run` or `rust`")),
+    if let Some(Suite { name, .. }) = suites.iter().find(|suite| suite.run.is_some() != suite.rust.is_empty()) {
+        return Err(format!("{name} needs either `run` or `rust`"));
+    }
+    match suites.iter().find(|suite| suite.run.is_some() && !suite.timing.is_empty()) {
+        Some(Suite { name, .. }) => Err(format!("{name} has no tests in Rust, so none for `timing`")),
         None => Ok(suites),
     }
 }
@@ -174,6 +180,8 @@ mod tests {
         assert!(parse(&twice).expect_err("a name twice").contains("two suites are named quick"));
         let idle = "[[suite]]\nname = \"idle\"\n";
         assert_eq!(parse(idle).expect_err("a suite without work"), "idle needs either `run` or `rust`");
+        let timing = format!("{idle}run = \"true\"\ntiming = [\"a\"]\n");
+        assert_eq!(parse(&timing).expect_err("a name too many"), "idle has no tests in Rust, so none for `timing`");
         assert!(parse(&format!("{idle}runs = \"x\"\n")).expect_err("a wrong key").contains("unknown field `runs`"));
     }
 
