@@ -20,6 +20,8 @@ mod suite;
 mod table;
 mod timing;
 mod tools;
+mod turn;
+mod unstable;
 
 use pushlab_os::folder::TemporaryFolder;
 use std::os::unix::fs::PermissionsExt as _;
@@ -32,6 +34,7 @@ use executables::Executable;
 use schedule::{End, Job, Outcome, Place, Results};
 use suite::{Length, Suite};
 use table::Row;
+use unstable::OfRun;
 
 const USAGE: &str = "usage: pushlab-suites [--long | --night] [SUITE…]; without names it runs the suites of `make test`, \
                      with --long those of `make test-long`, with --night those of `make test-night`\n       \
@@ -99,11 +102,14 @@ fn test(length: Length, names: &[String]) -> Result<Verdict, String> {
     let root = root();
     let all = suite::read(&root)?;
     let chosen = suite::choose(all.clone(), length, names)?;
+    let known = unstable::known(&root, &all)?;
+    let logs = logs(&root)?;
+    let _turn = turn::take(&logs)?;
     let missing = tools::set_up(&root, &chosen)?;
     let (able, left_out) = tools::divide(chosen, &missing);
     let told = tools::tell(&left_out, &missing);
     print!("{told}");
-    if !left_out.is_empty() && std::env::var_os("CI").is_some_and(|value| value == "true") {
+    if !left_out.is_empty() && is_ci() {
         return Err("with CI=true no suite may be left out".to_owned());
     }
     let commit = (length == Length::Night).then(|| nights::commit(&root));
@@ -124,13 +130,9 @@ fn test(length: Length, names: &[String]) -> Result<Verdict, String> {
     // From here on this process ends what it started; until now Ctrl-C did.
     processes::prepare().map_err(|error| format!("cannot manage child processes: {error}"))?;
     let temporary = Temporary::new()?;
-    let place = place(&root, &temporary)?;
-    println!(
-        "running {} suites, at most {} at once; their logs go to {}",
-        able.len(),
-        place.at_once_max,
-        place.logs.display()
-    );
+    let place = place(&root, logs, &temporary);
+    let (count, logs) = (able.len(), place.logs.display());
+    println!("running {count} suites, at most {} at once; their logs go to {logs}", place.at_once_max);
     let nights = of_night(&able);
     let jobs = able.into_iter().map(|suite| job(&root, suite, &executables)).collect();
     let results = schedule::run(&place, jobs, &mut |outcome| println!("{}", table::line(outcome)))?;
@@ -142,11 +144,16 @@ fn test(length: Length, names: &[String]) -> Result<Verdict, String> {
     if let Some(commit) = commit.filter(|_| left_behind.is_empty()) {
         record_nights(&root, &nights, &results.outcomes, commit);
     }
-    Ok(tell(&results, &left_behind))
+    let strange = if is_ci() { OfRun::new(&place.logs).add(&results.outcomes, &known)? } else { Vec::new() };
+    Ok(tell(&results, &left_behind, &strange))
+}
+
+fn is_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|value| value == "true")
 }
 
 /// Prints what went wrong. Last, because the end of a long output is what people see, and what is kept of it.
-fn tell(results: &Results, left_behind: &[String]) -> Verdict {
+fn tell(results: &Results, left_behind: &[String], strange: &[String]) -> Verdict {
     let outcomes = &results.outcomes;
     outcomes.iter().filter(|outcome| !outcome.unstable.is_empty()).for_each(tell_unstable);
     outcomes.iter().filter(|outcome| outcome.end.is_failure()).for_each(tell_failure);
@@ -157,8 +164,13 @@ fn tell(results: &Results, left_behind: &[String]) -> Verdict {
     for line in left_behind {
         println!("FAILED: left behind by a test, now cleaned up: {line}");
     }
+    if !strange.is_empty() {
+        println!("FAILED: too many tests of this CI run were unstable and are not in {}:", unstable::FILE);
+        strange.iter().for_each(|line| println!("    {line}"));
+    }
     println!("{}", table::closing(outcomes));
-    let has_passed = !outcomes.iter().any(|outcome| outcome.end.is_failure()) && left_behind.is_empty();
+    let has_failed = outcomes.iter().any(|outcome| outcome.end.is_failure());
+    let has_passed = !has_failed && left_behind.is_empty() && strange.is_empty();
     if has_passed { Verdict::Passed } else { Verdict::Failed }
 }
 
@@ -202,10 +214,19 @@ fn shell(root: &Path, script: &str) -> Result<(), String> {
     Err(format!("`{script}` failed: see above"))
 }
 
-fn place(root: &Path, temporary: &Temporary) -> Result<Place, String> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    let logs = target.join("tests");
+fn target(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
+}
+
+/// The folder for the logs, made if it is not there.
+fn logs(root: &Path) -> Result<PathBuf, String> {
+    let logs = target(root).join("tests");
     std::fs::create_dir_all(&logs).map_err(|error| format!("cannot make {}: {error}", logs.display()))?;
+    Ok(logs)
+}
+
+fn place(root: &Path, logs: PathBuf, temporary: &Temporary) -> Place {
+    let target = target(root);
     let path = std::env::var("PATH").unwrap_or_default();
     let text = |path: PathBuf| path.to_string_lossy().into_owned();
     let variables = [
@@ -220,7 +241,7 @@ fn place(root: &Path, temporary: &Temporary) -> Result<Place, String> {
     let variables = variables.map(|(name, value)| (name.to_owned(), value)).into();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     // Most of them wait more than they work.
-    Ok(Place { root: root.to_owned(), logs, variables, at_once_max: cores + 1 })
+    Place { root: root.to_owned(), logs, variables, at_once_max: cores + 1 }
 }
 
 fn job(root: &Path, suite: Suite, executables: &[Executable]) -> Job {
