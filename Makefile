@@ -7,7 +7,7 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 
 FUZZ_SECONDS ?= 20
-# Suites to run, by name; by default all of `make test` or `make test-long`.
+# Suites to run, by name; by default all of `make test`, `make test-long` or `make test-night`.
 SUITES ?=
 # For example: make compare COMPARE_OPTIONS="--repeats 5"
 COMPARE_OPTIONS ?=
@@ -24,7 +24,7 @@ TEST_PACKAGES := $(addsuffix /node_modules/.package-lock.json,tests/browser test
 SUITES_PROGRAM := $(or $(CARGO_TARGET_DIR),target)/debug/pushlab-suites
 PUSHLAB := $(or $(CARGO_TARGET_DIR),target)/release/pushlab
 
-.PHONY: help build compare test test-long packages subjects bench check fuzz generate clean need-cargo need-node
+.PHONY: help build compare test test-long test-night packages subjects bench check fuzz generate clean need-cargo need-node
 
 help: ## Print this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | while IFS=$$'\t' read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
@@ -44,6 +44,10 @@ test-long: need-cargo need-node ## Run the long tests: kills, databases, fuzzing
 	@cargo build --quiet --locked -p pushlab-suites
 	@$(SUITES_PROGRAM) --long $(SUITES)
 
+test-night: need-cargo need-node ## Run the tests of a night, at least once a month; tests/nights.toml says when each passed
+	@cargo build --quiet --locked -p pushlab-suites
+	@$(SUITES_PROGRAM) --night $(SUITES)
+
 packages: $(PACKAGES) $(CLIENT_PACKAGES) $(TEST_PACKAGES) ## Install the npm packages that pages and tests need
 
 subjects: build ## Install every foreign server that this machine can run, and check them all
@@ -53,11 +57,12 @@ subjects: build ## Install every foreign server that this machine can run, and c
 bench: need-cargo $(BUNDLE) ## Print the performance ratios, measured in one run; AGAINST=PATH compares with another build
 	cargo run --release --locked -p pushlab-bench -- $(if $(AGAINST),--against '$(AGAINST)')
 
-check: need-cargo $(BUNDLE) $(CLIENT_PACKAGES) ## Format, lint with warnings denied, house rules, dependencies
+check: need-cargo $(BUNDLE) $(CLIENT_PACKAGES) ## Format, lint with warnings denied, house rules, nights, dependencies
 	cargo fmt --all --check
 	rustfmt --check --edition 2024 fuzz/fuzz_targets/*.rs
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo run --quiet --locked -p pushlab-tidy -- check
+	cargo run --quiet --locked -p pushlab-suites -- --nights
 	cd $(CONSOLE) && npm run check
 	cd $(CLIENT) && npm run check
 	tests/supply-chain/run

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use serde::Deserialize;
 
 use crate::suite::{Selection, Suite};
+use crate::timing::Timed;
 
 /// One executable and the names of its tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,10 +77,11 @@ fn list(executable: Executable) -> Result<Executable, String> {
     Ok(Executable { tests, ..executable })
 }
 
-/// Checks that each test belongs to exactly one suite, not counting suites that repeat another's tests.
+/// Checks that each test belongs to exactly one suite, not counting suites that repeat another's tests, and that a
+/// suite has the tests that its `timing` names.
 ///
 /// # Errors
-/// Names those that belong to none or to several.
+/// Names those that belong to none or to several, or do not exist.
 pub fn check(executables: &[Executable], suites: &[Suite]) -> Result<(), String> {
     let own = suites.iter().filter(|suite| suite.seam.is_none());
     let selections = || own.clone().flat_map(|suite| suite.rust.iter().map(|selection| (&suite.name, selection)));
@@ -94,6 +96,11 @@ pub fn check(executables: &[Executable], suites: &[Suite]) -> Result<(), String>
             }
         }
     }
+    for suite in suites {
+        let has = |test: &&String| executables.iter().any(|executable| executable.has(suite, test));
+        let strange = suite.timing.iter().filter(|test| !has(test));
+        wrong.extend(strange.map(|test| format!("{} has no test {test}, which its `timing` names", suite.name)));
+    }
     match wrong.len() {
         0 => Ok(()),
         1..10 => Err(wrong.join("\n")),
@@ -105,13 +112,37 @@ impl Executable {
     fn is_of(&self, selection: &Selection) -> bool {
         self.package == selection.package && selection.target.as_ref().is_none_or(|target| *target == self.target)
     }
+
+    /// Whether a suite runs this test of it.
+    fn has(&self, suite: &Suite, test: &String) -> bool {
+        let is_taken = suite.rust.iter().any(|selection| self.is_of(selection) && selection.takes(test));
+        is_taken && self.tests.contains(test)
+    }
 }
 
-/// The shell script for a suite of Rust tests: each executable in its crate's folder, going on if one fails.
-pub fn script(root: &Path, executables: &[Executable], suite: &Suite) -> String {
-    let mut lines: Vec<String> =
-        suite.seam.iter().map(|seam| format!("export PUSHLAB_TEST_SEAM={}", quoted(seam))).collect();
-    lines.push("status=0".to_owned());
+/// Tests of one executable, and the shell command that runs them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// Names the executable in the output.
+    pub title: String,
+    pub command: String,
+}
+
+impl Run {
+    /// In the folder of its crate, as cargo does it.
+    fn new(root: &Path, suite: &Suite, executable: &Executable, arguments: &[String]) -> Self {
+        let Executable { package, target, path, .. } = executable;
+        let folder = root.join("crates").join(package);
+        let seam = suite.seam.as_ref().map(|seam| format!("PUSHLAB_TEST_SEAM={} ", quoted(seam)));
+        let (folder, path) = (quoted(&folder.to_string_lossy()), quoted(&path.to_string_lossy()));
+        let command = format!("cd {folder} && {}{path} {}", seam.unwrap_or_default(), arguments.join(" "));
+        Self { title: format!("{package} {target}"), command }
+    }
+}
+
+/// What a suite of Rust tests runs.
+pub fn runs(root: &Path, executables: &[Executable], suite: &Suite) -> Vec<Run> {
+    let mut runs = Vec::new();
     for selection in &suite.rust {
         for executable in executables.iter().filter(|executable| executable.is_of(selection)) {
             if !executable.tests.iter().any(|test| selection.takes(test)) {
@@ -120,13 +151,31 @@ pub fn script(root: &Path, executables: &[Executable], suite: &Suite) -> String 
             let mut arguments: Vec<String> = selection.only.iter().map(|part| quoted(part)).collect();
             arguments.extend(selection.skip.iter().map(|part| format!("--skip {}", quoted(part))));
             arguments.extend(suite.threads.map(|threads| format!("--test-threads {threads}")));
-            let folder = root.join("crates").join(&executable.package);
-            let (folder, path) = (quoted(&folder.to_string_lossy()), quoted(&executable.path.to_string_lossy()));
-            let title = format!("== {} {}", executable.package, executable.target);
-            lines.push(format!("echo '{title}'"));
-            let failed = format!("{{ status=1; echo '{title} FAILED'; }}");
-            lines.push(format!("(cd {folder} && {path} {}) || {failed}", arguments.join(" ")));
+            runs.push(Run::new(root, suite, executable, &arguments));
         }
+    }
+    runs
+}
+
+/// Those of a suite's tests that may be tried again.
+pub fn timed(root: &Path, executables: &[Executable], suite: &Suite) -> Vec<Timed> {
+    let of = |test: &String| {
+        let having = executables.iter().filter(|executable| executable.has(suite, test));
+        let timed = having.map(|executable| {
+            let run = Run::new(root, suite, executable, &["--exact".to_owned(), quoted(test)]);
+            Timed { test: test.clone(), run }
+        });
+        timed.collect::<Vec<_>>()
+    };
+    suite.timing.iter().flat_map(of).collect()
+}
+
+/// A shell script that goes on if one fails, and fails then.
+pub fn script<'a>(runs: impl IntoIterator<Item = &'a Run>) -> String {
+    let mut lines = vec!["status=0".to_owned()];
+    for Run { title, command } in runs {
+        lines.push(format!("echo '== {title}'"));
+        lines.push(format!("({command}) || {{ status=1; echo '== {title} FAILED'; }}"));
     }
     lines.push("exit $status".to_owned());
     lines.join("\n")
@@ -152,8 +201,7 @@ mod tests {
     }
 
     fn suite(name: &str, rust: Vec<Selection>) -> Suite {
-        let name = name.to_owned();
-        Suite { name, needs: Vec::new(), long: false, alone: false, run: None, rust, threads: None, seam: None }
+        Suite { name: name.to_owned(), rust, ..Suite::default() }
     }
 
     #[test]
@@ -175,15 +223,30 @@ mod tests {
     fn a_script_runs_what_a_selection_takes() {
         let executables = [executable("it", &["kills::a", "results::b"]), executable("other", &["c"])];
         let own = Suite { threads: Some(6), ..suite("rest", vec![selection(&["results::"], &["kills::"])]) };
-        let script = |own: &Suite| super::script(Path::new("/it's"), &executables, own);
+        let script = |own: &Suite| super::script(&runs(Path::new("/it's"), &executables, own));
         let text = script(&own);
         let lines: Vec<&str> = text.lines().collect();
         let command = r"(cd '/it'\''s/crates/lab' && '/target/it' 'results::' --skip 'kills::' --test-threads 6) || { status=1; echo '== lab it FAILED'; }";
         assert_eq!(lines, ["status=0", "echo '== lab it'", command, "exit $status"]);
         let again = Suite { seam: Some("lanes".to_owned()), ..own };
-        assert_eq!(script(&again), format!("export PUSHLAB_TEST_SEAM='lanes'\n{text}"));
+        assert_eq!(script(&again), text.replace("'/target/it'", "PUSHLAB_TEST_SEAM='lanes' '/target/it'"));
         let nothing = script(&suite("none", vec![selection(&["d"], &[])]));
         assert_eq!(nothing, "status=0\nexit $status");
+    }
+
+    #[test]
+    fn a_timed_test_is_run_alone() {
+        let executables = [executable("it", &["pace::a", "pace::ab"]), executable("other", &["pace::a"])];
+        let timing = vec!["pace::a".to_owned()];
+        let own = Suite { timing, threads: Some(6), ..suite("pace", vec![selection(&[], &[])]) };
+        let timed = timed(Path::new("/p"), &executables, &own);
+        let command = "cd '/p/crates/lab' && '/target/it' --exact 'pace::a'".to_owned();
+        let run = Run { title: "lab it".to_owned(), command };
+        assert_eq!(timed, [Timed { test: "pace::a".to_owned(), run }]);
+        assert_eq!(check(&executables[..1], std::slice::from_ref(&own)), Ok(()));
+        let typo = Suite { timing: vec!["pace::b".to_owned()], ..own };
+        let wrong = "pace has no test pace::b, which its `timing` names";
+        assert_eq!(check(&executables[..1], &[typo]), Err(wrong.to_owned()));
     }
 
     #[test]

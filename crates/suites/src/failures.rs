@@ -1,5 +1,6 @@
 //! What a failed suite's output says of its failures.
 
+use crate::counts::Counts;
 use crate::schedule::End;
 
 /// Lines shown of what one failed test or executable printed, and of the end of an output.
@@ -21,7 +22,7 @@ pub fn excerpt(output: &str, end: End) -> Vec<&str> {
             let block = lines[at + 1..].split(|line| is_heading(line) || *line == "failures:").next();
             found.push(line);
             found.extend(last(block.unwrap_or_default()));
-        } else if line.starts_with(TITLE) && line.ends_with(" FAILED") {
+        } else if line.starts_with(TITLE) && line.ends_with(FAILED) {
             found.extend(last(&lines[begin..=at]).iter().filter(|_| !has_named));
         } else if line.starts_with(TITLE) {
             (begin, has_named) = (at, false);
@@ -34,8 +35,32 @@ pub fn excerpt(output: &str, end: End) -> Vec<&str> {
     found
 }
 
-/// What a suite's script puts before the name of an executable.
+/// The tests that failed, each with the title of its executable, if all that failed is tests: none if an executable
+/// crashed, or if its output was not understood.
+pub fn of_rust(output: &str) -> Option<Vec<(&str, &str)>> {
+    let lines: Vec<&str> = output.lines().collect();
+    let (mut found, mut begin) = (Vec::new(), 0);
+    for (at, line) in lines.iter().enumerate() {
+        let Some(title) = line.strip_prefix(TITLE) else { continue };
+        match title.strip_suffix(FAILED) {
+            Some(title) => found.extend(names(&lines[begin..at])?.into_iter().map(|name| (title, name))),
+            None => begin = at,
+        }
+    }
+    (!found.is_empty()).then_some(found)
+}
+
+/// The names at the end of what an executable printed, if they are as many as it says have failed.
+fn names<'a>(lines: &[&'a str]) -> Option<Vec<&'a str>> {
+    let result = lines.iter().rposition(|line| line.starts_with("test result: FAILED"))?;
+    let list = lines[..result].rsplit(|line| *line == "failures:").next()?;
+    let names: Vec<&str> = list.iter().filter_map(|line| line.strip_prefix("    ")).collect();
+    (names.len() as u64 == Counts::read(lines[result]).failed).then_some(names)
+}
+
+/// What a suite's script puts before the name of an executable, and after it once it has failed.
 const TITLE: &str = "== ";
+const FAILED: &str = " FAILED";
 
 fn is_failed(line: &str) -> bool {
     line.starts_with("test ") && line.ends_with(" ... FAILED")

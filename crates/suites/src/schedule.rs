@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 
 use crate::counts::Counts;
 use crate::processes::{self, Event};
+use crate::timing::{self, First, Judgement, Timed};
 
-/// How long a suite may take before it counts as hung and is killed.
-pub const SUITE_MAX: Duration = Duration::from_secs(40 * 60);
 /// How long suites have to end once asked.
 const GRACE: Duration = Duration::from_secs(5);
 /// How long processes may outlive their suites, and how long killing them may take.
@@ -21,7 +20,11 @@ pub struct Job {
     pub name: String,
     /// A shell script.
     pub script: String,
+    /// Of its tests, those that may be tried again.
+    pub timed: Vec<Timed>,
     pub alone: bool,
+    /// How long it may take before it counts as hung and is killed.
+    pub longest: Duration,
 }
 
 /// How a job ended.
@@ -51,6 +54,8 @@ pub struct Outcome {
     pub name: String,
     pub end: End,
     pub counts: Counts,
+    /// Tests that failed once, and passed when tried again.
+    pub unstable: Vec<String>,
     pub took: Duration,
     pub log: PathBuf,
 }
@@ -80,6 +85,8 @@ struct Running {
     since: Instant,
     log: PathBuf,
     is_overdue: bool,
+    /// What came before, when tests are tried again.
+    first: Option<First>,
 }
 
 /// Runs the jobs, in order as far as possible, and passes each outcome to `observe`.
@@ -112,11 +119,17 @@ pub fn run(place: &Place, jobs: Vec<Job>, observe: &mut dyn FnMut(&Outcome)) -> 
                 (false, true) => End::Passed,
                 (false, false) => End::Failed,
             };
+            if end == End::Failed
+                && let Some(again) = one.again(place)?
+            {
+                running.push(again);
+                continue;
+            }
             let outcome = one.outcome(end);
             observe(&outcome);
             results.outcomes.push(outcome);
         }
-        for one in running.iter_mut().filter(|one| !one.is_overdue && one.since.elapsed() > SUITE_MAX) {
+        for one in running.iter_mut().filter(|one| !one.is_overdue && one.since.elapsed() > one.job.longest) {
             one.is_overdue = true;
             processes::signal_group(one.pid, Signal::KILL);
         }
@@ -137,25 +150,42 @@ fn next(waiting: &[Job], running: &[Running], at_once_max: usize) -> Option<usiz
 
 fn start(place: &Place, job: Job) -> Result<Running, String> {
     let log = place.logs.join(format!("{}.log", job.name));
-    let failed = |error: std::io::Error| format!("cannot start {}: {error}", job.name);
-    let output = File::create(&log).map_err(failed)?;
+    let output = File::create(&log).map_err(|error| cannot_start(&job.name, &error))?;
+    let pid = launch(place, &job.name, &job.script, &output)?;
+    Ok(Running { job, pid, since: Instant::now(), log, is_overdue: false, first: None })
+}
+
+fn launch(place: &Place, name: &str, script: &str, output: &File) -> Result<u32, String> {
     let prepare = |command: &mut std::process::Command| {
         command.current_dir(&place.root).envs(place.variables.iter().map(|(name, value)| (name, value)));
     };
-    let pid = processes::start(&job.script, prepare, &output).map_err(failed)?;
-    Ok(Running { job, pid, since: Instant::now(), log, is_overdue: false })
+    processes::start(script, prepare, output).map_err(|error| cannot_start(name, &error))
+}
+
+fn cannot_start(name: &str, error: &std::io::Error) -> String {
+    format!("cannot start {name}: {error}")
 }
 
 impl Running {
+    /// Starts what failed again, if it may be: in its own place, so under the same load, and within its own time.
+    fn again(&self, place: &Place) -> Result<Option<Self>, String> {
+        let second = || timing::second(&self.output(), &self.job.timed);
+        let Some((script, first)) = self.first.is_none().then(second).flatten() else { return Ok(None) };
+        let name = &self.job.name;
+        let output = File::options().append(true).open(&self.log).map_err(|error| cannot_start(name, &error))?;
+        let pid = launch(place, name, &script, &output)?;
+        let (job, since, log) = (self.job.clone(), self.since, self.log.clone());
+        Ok(Some(Self { job, pid, since, log, is_overdue: false, first: Some(first) }))
+    }
+
     fn outcome(self, end: End) -> Outcome {
-        let output = fs::read(&self.log).unwrap_or_default();
-        let counts = Counts::read(&String::from_utf8_lossy(&output));
-        let end = match end {
-            End::Passed if counts.failed > 0 => End::Failed,
-            End::Passed if counts == Counts::default() => End::Empty,
-            other => other,
-        };
-        Outcome { name: self.job.name, end, counts, took: self.since.elapsed(), log: self.log }
+        let output = self.output();
+        let Judgement { end, counts, unstable } = timing::judge(end, &output, self.first);
+        Outcome { name: self.job.name, end, counts, unstable, took: self.since.elapsed(), log: self.log }
+    }
+
+    fn output(&self) -> String {
+        String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
     }
 }
 

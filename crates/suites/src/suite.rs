@@ -2,32 +2,48 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 use serde::Deserialize;
 
 /// Where the suites are listed.
 pub const FILE: &str = "tests/suites.toml";
 
-/// Which suites to run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How often a suite is run, and how long it may take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Length {
-    /// Those of `make test`.
-    Short,
-    /// Those of `make test-long`.
+    /// By `make test`; a suite that says nothing.
+    #[default]
+    #[serde(skip)]
+    Everyday,
+    /// By `make test-long`.
     Long,
+    /// By `make test-night`: at least once a month.
+    Night,
+}
+
+impl Length {
+    /// How long such a suite may take before it counts as hung and is killed.
+    pub fn longest(self) -> Duration {
+        let minutes = match self {
+            Self::Everyday | Self::Long => 40,
+            Self::Night => 180,
+        };
+        Duration::from_secs(minutes * 60)
+    }
 }
 
 /// Tests that run together and make one row of the final table.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Suite {
     pub name: String,
     /// Tools that it cannot run without, as named in `tests/tools`; [`NAMESPACES`] and [`URING`] count as such.
     #[serde(default)]
     pub needs: Vec<String>,
-    /// Belongs to `make test-long`.
     #[serde(default)]
-    pub long: bool,
+    pub length: Length,
     /// It measures: nothing else runs meanwhile.
     #[serde(default)]
     pub alone: bool,
@@ -36,6 +52,9 @@ pub struct Suite {
     /// Tests of crates.
     #[serde(default)]
     pub rust: Vec<Selection>,
+    /// Of these, tests whose outcome may depend on the machine's pace: [`crate::timing`].
+    #[serde(default)]
+    pub timing: Vec<String>,
     /// How many of these run at a time in one executable; by default one per core.
     pub threads: Option<u32>,
     /// It repeats another suite's tests with `PUSHLAB_TEST_SEAM` set to this.
@@ -92,8 +111,11 @@ fn parse(text: &str) -> Result<Vec<Suite>, String> {
     if let Some(twice) = suites.iter().find(|suite| !names.insert(&suite.name)) {
         return Err(format!("two suites are named {}", twice.name));
     }
-    match suites.iter().find(|suite| suite.run.is_some() != suite.rust.is_empty()) {
-        Some(Suite { name, .. }) => Err(format!("{name} needs either `run` or `rust`")),
+    if let Some(Suite { name, .. }) = suites.iter().find(|suite| suite.run.is_some() != suite.rust.is_empty()) {
+        return Err(format!("{name} needs either `run` or `rust`"));
+    }
+    match suites.iter().find(|suite| suite.run.is_some() && !suite.timing.is_empty()) {
+        Some(Suite { name, .. }) => Err(format!("{name} has no tests in Rust, so none for `timing`")),
         None => Ok(suites),
     }
 }
@@ -108,7 +130,7 @@ pub fn choose(suites: Vec<Suite>, length: Length, names: &[String]) -> Result<Ve
         return Err(format!("there is no suite {unknown}; the suites are {}", known.join(", ")));
     }
     let is_chosen = |suite: &Suite| match names {
-        [] => suite.long == (length == Length::Long),
+        [] => suite.length == length,
         names => names.contains(&suite.name),
     };
     Ok(suites.into_iter().filter(is_chosen).collect())
@@ -118,7 +140,7 @@ pub fn choose(suites: Vec<Suite>, length: Length, names: &[String]) -> Result<Ve
 mod tests {
     use super::*;
 
-    const TWO: &str = r#"
+    const THREE: &str = r#"
         [[suite]]
         name = "quick"
         rust = [{ package = "wire", skip = ["slow::"] }]
@@ -127,31 +149,39 @@ mod tests {
         [[suite]]
         name = "slow"
         needs = ["nginx"]
-        long = true
+        length = "long"
         run = "tests/slow"
+
+        [[suite]]
+        name = "killed-all-night"
+        length = "night"
+        run = "tests/kill"
     "#;
 
     #[test]
     fn a_file_is_read_and_chosen_from() {
-        let suites = parse(TWO).expect("it is right");
+        let suites = parse(THREE).expect("it is right");
         let names = |length, names: &[&str]| -> Vec<String> {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
             let chosen = choose(suites.clone(), length, &names).expect("they are known");
             chosen.into_iter().map(|suite| suite.name).collect()
         };
-        assert_eq!(names(Length::Short, &[]), ["quick"]);
+        assert_eq!(names(Length::Everyday, &[]), ["quick"]);
         assert_eq!(names(Length::Long, &[]), ["slow"]);
-        assert_eq!(names(Length::Short, &["slow", "quick"]), ["quick", "slow"]);
-        let error = choose(suites, Length::Short, &["fast".to_owned()]).expect_err("nobody has that name");
-        assert_eq!(error, "there is no suite fast; the suites are quick, slow");
+        assert_eq!(names(Length::Night, &[]), ["killed-all-night"]);
+        assert_eq!(names(Length::Everyday, &["slow", "quick"]), ["quick", "slow"]);
+        let error = choose(suites, Length::Everyday, &["fast".to_owned()]).expect_err("nobody has that name");
+        assert_eq!(error, "there is no suite fast; the suites are quick, slow, killed-all-night");
     }
 
     #[test]
     fn what_is_wrong_with_a_file_is_told() {
-        let twice = format!("{TWO}{TWO}");
+        let twice = format!("{THREE}{THREE}");
         assert!(parse(&twice).expect_err("a name twice").contains("two suites are named quick"));
         let idle = "[[suite]]\nname = \"idle\"\n";
         assert_eq!(parse(idle).expect_err("a suite without work"), "idle needs either `run` or `rust`");
+        let timing = format!("{idle}run = \"true\"\ntiming = [\"a\"]\n");
+        assert_eq!(parse(&timing).expect_err("a name too many"), "idle has no tests in Rust, so none for `timing`");
         assert!(parse(&format!("{idle}runs = \"x\"\n")).expect_err("a wrong key").contains("unknown field `runs`"));
     }
 

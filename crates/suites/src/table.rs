@@ -24,7 +24,7 @@ impl Row {
     pub fn of_suite(outcome: &Outcome) -> Self {
         let Counts { passed, failed } = outcome.counts;
         let tests = (passed + failed).to_string();
-        Self { name: outcome.name.clone(), tests, took: outcome.took, remark: remark(outcome.end) }
+        Self { name: outcome.name.clone(), tests, took: outcome.took, remark: remark(outcome) }
     }
 
     fn text(&self) -> String {
@@ -34,9 +34,10 @@ impl Row {
     }
 }
 
-fn remark(end: End) -> &'static str {
-    match end {
-        End::Passed => "",
+fn remark(outcome: &Outcome) -> &'static str {
+    match outcome.end {
+        End::Passed if outcome.unstable.is_empty() => "",
+        End::Passed => "unstable",
         End::Failed => "FAILED",
         End::Empty => "FAILED: no test ran",
         End::TimedOut => "FAILED: took too long and was killed",
@@ -55,7 +56,7 @@ pub fn text(rows: &[Row], took: Duration) -> String {
 
 /// One line about a suite that ended.
 pub fn line(outcome: &Outcome) -> String {
-    let verdict = if outcome.end == End::Passed { "passed" } else { remark(outcome.end) };
+    let verdict = if outcome.end == End::Passed { "passed" } else { remark(outcome) };
     let Counts { passed, failed } = outcome.counts;
     format!("{:<22} {verdict}: {} tests, {} s", outcome.name, passed + failed, outcome.took.as_secs())
 }
@@ -73,12 +74,14 @@ mod tests {
 
     fn outcome(name: &str, end: End, passed: u64, failed: u64) -> Outcome {
         let counts = Counts { passed, failed };
-        Outcome { name: name.to_owned(), end, counts, took: Duration::from_millis(61_900), log: "log".into() }
+        let (name, took) = (name.to_owned(), Duration::from_millis(61_900));
+        Outcome { name, end, counts, unstable: Vec::new(), took, log: "log".into() }
     }
 
     #[test]
     fn the_table_has_a_row_for_each_and_a_sum() {
-        let outcomes = [outcome("rust", End::Passed, 900, 0), outcome("browser", End::Failed, 90, 5)];
+        let unstable = Outcome { unstable: vec!["pace".to_owned()], ..outcome("load", End::Passed, 6, 0) };
+        let outcomes = [outcome("rust", End::Passed, 900, 0), unstable, outcome("browser", End::Failed, 90, 5)];
         let mut rows = vec![Row::of_build("program", Duration::from_secs(120))];
         rows.extend(outcomes.iter().map(Row::of_suite));
         let text = text(&rows, Duration::from_secs(300));
@@ -89,11 +92,12 @@ mod tests {
                 "suite                   tests  seconds",
                 "build: program                     120",
                 "rust                      900       61",
+                "load                        6       61  unstable",
                 "browser                    95       61  FAILED",
-                "all                       995      300",
+                "all                      1001      300",
             ]
         );
-        assert_eq!(closing(&outcomes), "990 passed, 5 failed");
+        assert_eq!(closing(&outcomes), "996 passed, 5 failed");
     }
 
     #[test]

@@ -123,8 +123,7 @@ mod tests {
 
     fn suite(name: &str, needs: &[&str]) -> Suite {
         let needs = needs.iter().map(|tool| (*tool).to_owned()).collect();
-        let (name, run) = (name.to_owned(), Some("true".to_owned()));
-        Suite { name, needs, long: false, alone: false, run, rust: Vec::new(), threads: None, seam: None }
+        Suite { name: name.to_owned(), needs, ..Suite::default() }
     }
 
     #[test]
