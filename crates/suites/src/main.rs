@@ -40,9 +40,10 @@ const USAGE: &str = "usage: pushlab-suites [--long | --night] [SUITE…]; withou
                      with --long those of `make test-long`, with --night those of `make test-night`\n       \
                      pushlab-suites --nights; says which suites of `make test-night` have not passed of late";
 
-/// What is built before anything runs: a name and a shell command.
-const BUILDS: [(&str, &str); 2] =
-    [("program", "make --no-print-directory build"), ("packages", "make --no-print-directory packages")];
+/// What is built before anything runs: a name and a shell command. The program as it is released takes minutes to build, so
+/// everyday suites test the one that is built with the Rust tests.
+const PACKAGES: (&str, &str) = ("packages", "make --no-print-directory packages web/console/dist/report.html");
+const RELEASE: (&str, &str) = ("release", "make --no-print-directory build");
 /// Builds the Rust tests, and the examples that some suites use.
 const CARGO: [&str; 5] = ["test", "--no-run", "--quiet", "--workspace", "--locked"];
 
@@ -118,7 +119,8 @@ fn test(length: Length, names: &[String]) -> Result<Verdict, String> {
     }
     let begun = Instant::now();
     let mut rows = Vec::new();
-    for (name, script) in BUILDS {
+    let is_everyday = able.iter().all(|suite| suite.length == Length::Everyday);
+    for (name, script) in [PACKAGES, RELEASE].into_iter().take(if is_everyday { 1 } else { 2 }) {
         rows.push(build(name, || shell(&root, script))?);
     }
     let mut executables = Vec::new();
@@ -230,7 +232,6 @@ fn place(root: &Path, logs: PathBuf, temporary: &Temporary) -> Place {
     let path = std::env::var("PATH").unwrap_or_default();
     let text = |path: PathBuf| path.to_string_lossy().into_owned();
     let variables = [
-        ("PUSHLAB", text(target.join("release/pushlab"))),
         // Some servers are in folders that are not in an ordinary user's PATH.
         ("PATH", format!("{path}:/usr/sbin:/sbin")),
         ("TMPDIR", text(temporary.0.path().to_owned())),
@@ -248,7 +249,9 @@ fn job(root: &Path, suite: Suite, executables: &[Executable]) -> Job {
     let of_crates = || executables::script(&executables::runs(root, executables, &suite));
     let script = suite.run.clone().unwrap_or_else(of_crates);
     let timed = executables::timed(root, executables, &suite);
-    Job { name: suite.name, script, timed, alone: suite.alone, longest: suite.length.longest() }
+    let profile = if suite.length == Length::Everyday { "debug" } else { "release" };
+    let program = target(root).join(profile).join("pushlab");
+    Job { name: suite.name, script, program, timed, alone: suite.alone, longest: suite.length.longest() }
 }
 
 /// Prints what the log of a failed suite says of its failures.

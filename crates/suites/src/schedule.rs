@@ -20,6 +20,8 @@ pub struct Job {
     pub name: String,
     /// A shell script.
     pub script: String,
+    /// The program it tests.
+    pub program: PathBuf,
     /// Of its tests, those that may be tried again.
     pub timed: Vec<Timed>,
     pub alone: bool,
@@ -151,15 +153,16 @@ fn next(waiting: &[Job], running: &[Running], at_once_max: usize) -> Option<usiz
 fn start(place: &Place, job: Job) -> Result<Running, String> {
     let log = place.logs.join(format!("{}.log", job.name));
     let output = File::create(&log).map_err(|error| cannot_start(&job.name, &error))?;
-    let pid = launch(place, &job.name, &job.script, &output)?;
+    let pid = launch(place, &job, &job.script, &output)?;
     Ok(Running { job, pid, since: Instant::now(), log, is_overdue: false, first: None })
 }
 
-fn launch(place: &Place, name: &str, script: &str, output: &File) -> Result<u32, String> {
+fn launch(place: &Place, job: &Job, script: &str, output: &File) -> Result<u32, String> {
     let prepare = |command: &mut std::process::Command| {
-        command.current_dir(&place.root).envs(place.variables.iter().map(|(name, value)| (name, value)));
+        command.current_dir(&place.root).env("PUSHLAB", &job.program);
+        command.envs(place.variables.iter().map(|(name, value)| (name, value)));
     };
-    processes::start(script, prepare, output).map_err(|error| cannot_start(name, &error))
+    processes::start(script, prepare, output).map_err(|error| cannot_start(&job.name, &error))
 }
 
 fn cannot_start(name: &str, error: &std::io::Error) -> String {
@@ -173,7 +176,7 @@ impl Running {
         let Some((script, first)) = self.first.is_none().then(second).flatten() else { return Ok(None) };
         let name = &self.job.name;
         let output = File::options().append(true).open(&self.log).map_err(|error| cannot_start(name, &error))?;
-        let pid = launch(place, name, &script, &output)?;
+        let pid = launch(place, &self.job, &script, &output)?;
         let (job, since, log) = (self.job.clone(), self.since, self.log.clone());
         Ok(Some(Self { job, pid, since, log, is_overdue: false, first: Some(first) }))
     }
