@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 
+use crate::script::{Run, Timed, quoted};
 use crate::suite::{Selection, Suite};
-use crate::timing::Timed;
 
 /// One executable and the names of its tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,30 +113,20 @@ impl Executable {
         self.package == selection.package && selection.target.as_ref().is_none_or(|target| *target == self.target)
     }
 
-    /// Whether a suite runs this test of it.
-    fn has(&self, suite: &Suite, test: &String) -> bool {
-        let is_taken = suite.rust.iter().any(|selection| self.is_of(selection) && selection.takes(test));
-        is_taken && self.tests.contains(test)
-    }
-}
-
-/// Tests of one executable, and the shell command that runs them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Run {
-    /// Names the executable in the output.
-    pub title: String,
-    pub command: String,
-}
-
-impl Run {
-    /// In the folder of its crate, as cargo does it.
-    fn new(root: &Path, suite: &Suite, executable: &Executable, arguments: &[String]) -> Self {
-        let Executable { package, target, path, .. } = executable;
+    /// Some of its tests, in the folder of its crate, as cargo does it.
+    fn run(&self, root: &Path, suite: &Suite, arguments: &[String]) -> Run {
+        let Self { package, target, path, .. } = self;
         let folder = root.join("crates").join(package);
         let seam = suite.seam.as_ref().map(|seam| format!("PUSHLAB_TEST_SEAM={} ", quoted(seam)));
         let (folder, path) = (quoted(&folder.to_string_lossy()), quoted(&path.to_string_lossy()));
         let command = format!("cd {folder} && {}{path} {}", seam.unwrap_or_default(), arguments.join(" "));
-        Self { title: format!("{package} {target}"), command }
+        Run { title: format!("{package} {target}"), command }
+    }
+
+    /// Whether a suite runs this test of it.
+    fn has(&self, suite: &Suite, test: &String) -> bool {
+        let is_taken = suite.rust.iter().any(|selection| self.is_of(selection) && selection.takes(test));
+        is_taken && self.tests.contains(test)
     }
 }
 
@@ -151,7 +141,7 @@ pub fn runs(root: &Path, executables: &[Executable], suite: &Suite) -> Vec<Run> 
             let mut arguments: Vec<String> = selection.only.iter().map(|part| quoted(part)).collect();
             arguments.extend(selection.skip.iter().map(|part| format!("--skip {}", quoted(part))));
             arguments.extend(suite.threads.map(|threads| format!("--test-threads {threads}")));
-            runs.push(Run::new(root, suite, executable, &arguments));
+            runs.push(executable.run(root, suite, &arguments));
         }
     }
     runs
@@ -162,27 +152,12 @@ pub fn timed(root: &Path, executables: &[Executable], suite: &Suite) -> Vec<Time
     let of = |test: &String| {
         let having = executables.iter().filter(|executable| executable.has(suite, test));
         let timed = having.map(|executable| {
-            let run = Run::new(root, suite, executable, &["--exact".to_owned(), quoted(test)]);
+            let run = executable.run(root, suite, &["--exact".to_owned(), quoted(test)]);
             Timed { test: test.clone(), run }
         });
         timed.collect::<Vec<_>>()
     };
     suite.timing.iter().flat_map(of).collect()
-}
-
-/// A shell script that goes on if one fails, and fails then.
-pub fn script<'a>(runs: impl IntoIterator<Item = &'a Run>) -> String {
-    let mut lines = vec!["status=0".to_owned()];
-    for Run { title, command } in runs {
-        lines.push(format!("echo '== {title}'"));
-        lines.push(format!("({command}) || {{ status=1; echo '== {title} FAILED'; }}"));
-    }
-    lines.push("exit $status".to_owned());
-    lines.join("\n")
-}
-
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]
@@ -223,7 +198,7 @@ mod tests {
     fn a_script_runs_what_a_selection_takes() {
         let executables = [executable("it", &["kills::a", "results::b"]), executable("other", &["c"])];
         let own = Suite { threads: Some(6), ..suite("rest", vec![selection(&["results::"], &["kills::"])]) };
-        let script = |own: &Suite| super::script(&runs(Path::new("/it's"), &executables, own));
+        let script = |own: &Suite| crate::script::script(&runs(Path::new("/it's"), &executables, own));
         let text = script(&own);
         let lines: Vec<&str> = text.lines().collect();
         let command = r"(cd '/it'\''s/crates/lab' && '/target/it' 'results::' --skip 'kills::' --test-threads 6) || { status=1; echo '== lab it FAILED'; }";

@@ -14,8 +14,10 @@ mod date;
 mod executables;
 mod failures;
 mod nights;
+mod outcome;
 mod processes;
 mod schedule;
+mod script;
 mod suite;
 mod table;
 mod timing;
@@ -31,7 +33,8 @@ use std::time::{Duration, Instant};
 
 use date::Date;
 use executables::Executable;
-use schedule::{End, Job, Outcome, Place, Results};
+use outcome::{End, Outcome};
+use schedule::{Job, Place, Results};
 use suite::{Length, Suite};
 use table::Row;
 use unstable::OfRun;
@@ -245,7 +248,7 @@ fn place(root: &Path, logs: PathBuf, temporary: &Temporary) -> Place {
 }
 
 fn job(root: &Path, suite: Suite, executables: &[Executable]) -> Job {
-    let of_crates = || executables::script(&executables::runs(root, executables, &suite));
+    let of_crates = || script::script(&executables::runs(root, executables, &suite));
     let script = suite.run.clone().unwrap_or_else(of_crates);
     let timed = executables::timed(root, executables, &suite);
     Job { name: suite.name, script, timed, alone: suite.alone, longest: suite.length.longest() }
