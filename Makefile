@@ -36,11 +36,11 @@ build: need-cargo $(BUNDLE) ## Build the console and the release binary
 compare: build ## Build, then compare every transport on this machine
 	@$(PUSHLAB) run transports $(COMPARE_OPTIONS)
 
-test: need-cargo need-node ## Run the everyday tests, at most 12 minutes; SUITES="browser" runs one suite
+test: need-cargo need-node ## Run the everyday tests, at most 10 minutes; SUITES="browser" runs one suite
 	@cargo build --quiet --locked -p pushlab-suites
 	@$(SUITES_PROGRAM) $(SUITES)
 
-test-long: need-cargo need-node ## Run the long tests: kills, databases, fuzzing, h2spec, foreign servers, the README
+test-long: need-cargo need-node ## Run the long tests: Firefox, kills, fleets, databases, h2spec, the README
 	@cargo build --quiet --locked -p pushlab-suites
 	@$(SUITES_PROGRAM) --long $(SUITES)
 

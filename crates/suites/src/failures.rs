@@ -1,7 +1,7 @@
 //! What a failed suite's output says of its failures.
 
 use crate::counts::Counts;
-use crate::schedule::End;
+use crate::outcome::End;
 
 /// Lines shown of what one failed test or executable printed, and of the end of an output.
 const LINES_EACH: usize = 60;

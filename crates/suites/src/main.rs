@@ -14,8 +14,10 @@ mod date;
 mod executables;
 mod failures;
 mod nights;
+mod outcome;
 mod processes;
 mod schedule;
+mod script;
 mod suite;
 mod table;
 mod timing;
@@ -30,8 +32,9 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use date::Date;
-use executables::Executable;
-use schedule::{End, Job, Outcome, Place, Results};
+use executables::Shares;
+use outcome::{End, Outcome};
+use schedule::{Job, Place, Results};
 use suite::{Length, Suite};
 use table::Row;
 use unstable::OfRun;
@@ -126,7 +129,7 @@ fn test(length: Length, names: &[String]) -> Result<Verdict, String> {
     let mut executables = Vec::new();
     rows.push(build("tests", || {
         executables = executables::build(&root, &CARGO)?;
-        executables::check(&executables, &all)
+        Shares { executables: &executables, suites: &all }.check()
     })?);
 
     // From here on this process ends what it started; until now Ctrl-C did.
@@ -136,7 +139,8 @@ fn test(length: Length, names: &[String]) -> Result<Verdict, String> {
     let (count, logs) = (able.len(), place.logs.display());
     println!("running {count} suites, at most {} at once; their logs go to {logs}", place.at_once_max);
     let nights = of_night(&able);
-    let jobs = able.into_iter().map(|suite| job(&root, suite, &executables)).collect();
+    let shares = Shares { executables: &executables, suites: &all };
+    let jobs = able.into_iter().map(|suite| job(&root, suite, &shares)).collect();
     let results = schedule::run(&place, jobs, &mut |outcome| println!("{}", table::line(outcome)))?;
     let mut left_behind = schedule::leftovers();
     left_behind.extend(temporary.end());
@@ -245,10 +249,10 @@ fn place(root: &Path, logs: PathBuf, temporary: &Temporary) -> Place {
     Place { root: root.to_owned(), logs, variables, at_once_max: cores + 1 }
 }
 
-fn job(root: &Path, suite: Suite, executables: &[Executable]) -> Job {
-    let of_crates = || executables::script(&executables::runs(root, executables, &suite));
+fn job(root: &Path, suite: Suite, shares: &Shares<'_>) -> Job {
+    let of_crates = || script::script(&shares.runs(root, &suite));
     let script = suite.run.clone().unwrap_or_else(of_crates);
-    let timed = executables::timed(root, executables, &suite);
+    let timed = shares.timed(root, &suite);
     let profile = if suite.length == Length::Everyday { "debug" } else { "release" };
     let program = target(root).join(profile).join("pushlab");
     Job { name: suite.name, script, program, timed, alone: suite.alone, longest: suite.length.longest() }

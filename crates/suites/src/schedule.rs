@@ -5,9 +5,10 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::counts::Counts;
+use crate::outcome::{End, Outcome};
 use crate::processes::{self, Event};
-use crate::timing::{self, First, Judgement, Timed};
+use crate::script::Timed;
+use crate::timing::{self, First, Judgement};
 
 /// How long suites have to end once asked.
 const GRACE: Duration = Duration::from_secs(5);
@@ -27,39 +28,6 @@ pub struct Job {
     pub alone: bool,
     /// How long it may take before it counts as hung and is killed.
     pub longest: Duration,
-}
-
-/// How a job ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    Passed,
-    Failed,
-    /// It succeeded without running a test.
-    Empty,
-    TimedOut,
-    Interrupted,
-}
-
-impl End {
-    /// Whether something is wrong with the suite or with what it tests.
-    pub fn is_failure(self) -> bool {
-        match self {
-            Self::Passed | Self::Interrupted => false,
-            Self::Failed | Self::Empty | Self::TimedOut => true,
-        }
-    }
-}
-
-/// What came of a job.
-#[derive(Debug, Clone)]
-pub struct Outcome {
-    pub name: String,
-    pub end: End,
-    pub counts: Counts,
-    /// Tests that failed once, and passed when tried again.
-    pub unstable: Vec<String>,
-    pub took: Duration,
-    pub log: PathBuf,
 }
 
 /// Where and how jobs run.

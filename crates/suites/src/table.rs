@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::counts::Counts;
-use crate::schedule::{End, Outcome};
+use crate::outcome::{End, Outcome};
 
 /// A row of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]

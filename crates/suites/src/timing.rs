@@ -2,16 +2,9 @@
 //! failed, they are tried once more; what is wrong fails again, and so does what a stall of the machine does not explain.
 
 use crate::counts::Counts;
-use crate::executables::{Run, script};
 use crate::failures;
-use crate::schedule::End;
-
-/// A test that may be tried again, and how.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Timed {
-    pub test: String,
-    pub run: Run,
-}
+use crate::outcome::End;
+use crate::script::{Timed, script};
 
 /// The first try of a suite some of whose tests are tried again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +58,7 @@ pub fn judge(end: End, output: &str, first: Option<First>) -> Judgement {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::script::Run;
 
     fn timed(test: &str) -> Timed {
         let run = Run { title: "load it".to_owned(), command: format!("run {test}") };

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::date::Date;
-use crate::schedule::Outcome;
+use crate::outcome::Outcome;
 use crate::suite::Suite;
 
 /// Where those known are listed.
@@ -93,7 +93,7 @@ impl OfRun {
 mod tests {
     use super::*;
     use crate::counts::Counts;
-    use crate::schedule::End;
+    use crate::outcome::End;
     use pushlab_os::folder::TemporaryFolder;
     use std::time::Duration;
 
