@@ -8,24 +8,24 @@ const LINES_EACH: usize = 60;
 /// Lines shown of all of them.
 const LINES_MAX: usize = 400;
 
-/// The names of failed Rust tests and the end of what each printed; of an executable that failed without naming a test,
+/// The names of failed Rust tests and the end of what each printed; of an executable that failed without telling that,
 /// the end of its output. A suite of many executables may have failed long before its end. Otherwise the end of the whole
 /// output: other runners report failures there, and a stopped suite shows where it stopped.
 pub fn excerpt(output: &str, end: End) -> Vec<&str> {
     let lines: Vec<&str> = output.lines().collect();
-    let (mut found, mut begin, mut has_named) = (Vec::new(), 0, false);
+    let (mut found, mut begin, mut has_told) = (Vec::new(), 0, false);
     for (at, &line) in lines.iter().enumerate() {
         if is_failed(line) {
-            has_named = true;
             found.push(line);
         } else if is_heading(line) {
+            has_told = true;
             let block = lines[at + 1..].split(|line| is_heading(line) || *line == "failures:").next();
             found.push(line);
             found.extend(last(block.unwrap_or_default()));
         } else if line.starts_with(TITLE) && line.ends_with(FAILED) {
-            found.extend(last(&lines[begin..=at]).iter().filter(|_| !has_named));
+            found.extend(last(&lines[begin..=at]).iter().filter(|_| !has_told));
         } else if line.starts_with(TITLE) {
-            (begin, has_named) = (at, false);
+            (begin, has_told) = (at, false);
         }
     }
     found.truncate(LINES_MAX);
@@ -98,14 +98,15 @@ mod tests {
     }
 
     #[test]
-    fn an_executable_that_ends_without_naming_a_test_shows_its_end() {
+    fn an_executable_that_fails_without_telling_why_shows_its_end() {
         let output = format!(
-            "== a it\n{0}(signal: 6)\n== a it FAILED\n== b it\ntest x ... FAILED\n== b it FAILED\n== c it\n{0}",
+            "== a it\n{0}(signal: 6)\n== a it FAILED\n== b it\nlate\ntest x ... FAILED\n== b it FAILED\n== c it\n{0}",
             PASSED.repeat(200)
         );
         let lines = excerpt(&output, End::Failed);
-        assert_eq!(lines.len(), LINES_EACH + 1);
-        assert_eq!(lines[LINES_EACH - 2..], ["(signal: 6)", "== a it FAILED", "test x ... FAILED"]);
+        assert_eq!(lines[LINES_EACH - 2..LINES_EACH], ["(signal: 6)", "== a it FAILED"]);
+        let second = ["test x ... FAILED", "== b it", "late", "test x ... FAILED", "== b it FAILED"];
+        assert_eq!(lines[LINES_EACH..], second);
     }
 
     #[test]
