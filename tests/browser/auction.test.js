@@ -96,7 +96,7 @@ inEachBrowser("the auction house", (name) => {
   });
 });
 
-testIn("chromium", "two browsers bid against each other over connections that are cut: nothing is lost, the outbid are told", async (t) => {
+testIn("firefox", "two browsers bid against each other over connections that are cut: nothing is lost, the outbid are told", async (t) => {
   const server = await serve(t);
   const bidders = await Promise.all(
     [

@@ -18,6 +18,8 @@ import { Visitor } from "./visitor.js";
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const SCREENSHOTS = process.env.SCREENSHOTS ?? "screenshots";
 const WIDTHS = [390, 1280];
+/** What is asked of a page. Colours do not depend on the width, but a phone does not show everything that has one. */
+const ABOUT = { light: { 390: "shape", 1280: "all" }, dark: { 1280: "colours" } };
 /** How much of a page may move by itself: what people do not see. Web Vitals call 0.1 good. */
 const MAX_SHIFTS = 0.01;
 const MAX_SHIFTS_OF_FAILURE = 0.1;
@@ -92,27 +94,33 @@ function open(t, address) {
   return Visitor.open(t, "chromium", address, { prepare });
 }
 
-/** Loads the page that a visitor is on anew at each width, and looks at everything once `shows` has seen its data. */
-async function inspect(visitor, name, shows, maxShifts = MAX_SHIFTS) {
+/** Loads an address, or the page that a visitor is on, at each width, and looks at everything once `shows` has seen its data. */
+async function inspect(visitor, name, shows, { address, maxShifts = MAX_SHIFTS } = {}) {
   const { page } = visitor;
   for (const width of WIDTHS) {
     await page.setViewport({ width, height: 900 });
-    await page.reload();
+    await (address === undefined ? page.reload() : page.goto(address));
     await shows(visitor);
     await page.evaluate(drawn);
     await page.evaluate(AXE);
     for (const scheme of ["light", "dark"]) {
       await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
       const where = `${name} at ${width} pixels, ${scheme}`;
-      // Of all rules one alone has to do with colours, and those do not depend on the width.
-      const rule = scheme === "dark" ? "color-contrast" : undefined;
-      if (scheme === "light" || width === WIDTHS[0]) {
-        assert.deepEqual(await page.evaluate(violations, rule), [], where);
-      }
+      const about = ABOUT[scheme][width];
+      if (about !== undefined) assert.deepEqual(await page.evaluate(violations, about), [], where);
       await assertStill(page, where, maxShifts);
-      await page.screenshot({ path: join(SCREENSHOTS, `${name}-${width}-${scheme}.png`), fullPage: true });
+      const path = join(SCREENSHOTS, `${name}-${width}-${scheme}.png`);
+      await page.screenshot({ path, fullPage: true, optimizeForSpeed: true });
     }
     assert.ok((await page.evaluate(overflow)) <= 0, `${name} is not wider than ${width} pixels`);
+  }
+}
+
+/** Looks at one page after the other, with the same visitor. */
+async function inspectAll(t, { base }, pages, results) {
+  const visitor = await open(t, `${base}/`);
+  for (const { name, path, shows } of pages) {
+    await t.test(`chromium: ${name}`, () => inspect(visitor, name, shows, { address: `${base}${path(results)}` }));
   }
 }
 
@@ -126,32 +134,24 @@ describe("pages with nothing to show", () => {
   const shared = serveForAll();
   before(() => mkdirSync(SCREENSHOTS, { recursive: true }));
 
-  for (const { name, path, shows } of EMPTY) {
-    testIn("chromium", `chromium: ${name}`, async (t) => {
-      const visitor = await open(t, `${shared.server.base}${path}`);
-      await inspect(visitor, name, shows);
-    });
-  }
+  testIn("chromium", "chromium: every page", async (t) => {
+    await inspectAll(t, shared.server, EMPTY.map(({ path, ...one }) => ({ ...one, path: () => path })));
+  });
 });
 
 describe("pages with something to show", () => {
   const shared = serveForAll({ command: "console" });
   before(async () => {
     mkdirSync(SCREENSHOTS, { recursive: true });
-    shared.results = await fillStore(shared.server);
-    shared.items = await fillAuction(shared.server);
+    const { server } = shared;
+    [shared.results, shared.items] = await Promise.all([fillStore(server), fillAuction(server)]);
   });
 
-  // Side by side, because they wait most of the time: where one types, which needs the focus, the others do not.
+  // Side by side, because some wait most of the time.
   describe("while an experiment runs", { concurrency: true }, () => {
-    describe("chromium", { concurrency: 1 }, () => {
-      for (const { name, path, shows } of FILLED) {
-        testIn("chromium", `chromium: ${name}`, async (t) => {
-          const visitor = await open(t, `${shared.server.base}${path(shared.results)}`);
-          await inspect(visitor, name, shows);
-        });
-      }
+    testIn("chromium", "chromium: every page", (t) => inspectAll(t, shared.server, FILLED, shared.results));
 
+    describe("chromium talks and bids", { concurrency: 1 }, () => {
       testIn("chromium", "chromium: chat", async (t) => {
         const visitor = await open(t, `${shared.server.base}/demos/chat`);
         await enterChat(visitor, "Ada");
@@ -174,13 +174,12 @@ describe("pages with something to show", () => {
         const visitor = await open(t, `${base}/demos/auction`);
         await logIn(visitor);
         for (const [name, query, text] of auctionViews(shared.items)) {
-          await visitor.page.goto(`${base}/demos/auction${query}`);
-          await inspect(visitor, name, (one) => isAuction(one, text));
+          await inspect(visitor, name, (one) => isAuction(one, text), { address: `${base}/demos/auction${query}` });
         }
       });
     });
 
-    describe("chromium measures", { concurrency: 1 }, () => {
+    describe("chromium measures", { concurrency: true }, () => {
       testIn("chromium", "chromium: a measurement", async (t) => {
         const visitor = await open(t, `${shared.server.base}/measure?messages=10&transports=websocket,sse,polling`);
         await inspect(visitor, "measure", measures);
@@ -194,7 +193,7 @@ describe("pages with something to show", () => {
         const visitor = await open(t, `${proxy.base}/measure?${query}#token=${shared.server.token}`);
         visitor.expectFailures();
         // Why one fails needs more words than its row and the verdict have room for.
-        await inspect(visitor, "measure-failed", measures, MAX_SHIFTS_OF_FAILURE);
+        await inspect(visitor, "measure-failed", measures, { maxShifts: MAX_SHIFTS_OF_FAILURE });
       });
     });
 
@@ -212,7 +211,7 @@ describe("pages with something to show", () => {
           await visitor.page.goto(`${base}${path(shared.results)}`);
           await shows(visitor);
           await visitor.page.evaluate(AXE);
-          assert.deepEqual(await visitor.page.evaluate(violations), [], name);
+          assert.deepEqual(await visitor.page.evaluate(violations, "all"), [], name);
           assert.ok((await visitor.page.evaluate(overflow)) <= 0, `${name} is not wider than the window`);
         });
       }

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { tokens, until } from "../foreign/harness.js";
-import { browser } from "./browsers.js";
+import { openWindow } from "./browsers.js";
 import { findByRole, textOf } from "./in-page.js";
 
 /** What browsers report of requests that failed, which is no fault of the page: a server that is away, a refusal. */
@@ -16,7 +16,7 @@ const OF_LEAVING = /^exception: (Firefox can’t establish a connection|The conn
 /** How long a page may take to load. Generous, because the machine may be busy and no test measures this. */
 const LOADS_WITHIN_MS = 90_000;
 
-/** A visitor's page, alone in a context of its own: no cookie or store is shared with another. */
+/** A visitor's page, alone in a context of its own. */
 export class Visitor {
   /** What the page reported as an error, dialogs that it opened, and exceptions nobody caught. */
   problems = [];
@@ -30,12 +30,11 @@ export class Visitor {
 
   /** Opens an address in the browser of that name. After the test it is closed, and nothing may have gone wrong. */
   static async open(t, name, address, { width = 1280, height = 900, prepare } = {}) {
-    const context = await (await browser(name)).createBrowserContext();
-    const page = await context.newPage();
+    const page = await openWindow(name);
     const visitor = new Visitor(name, page);
     visitor.#listen();
     t.after(async () => {
-      await context.close();
+      await page.browserContext().close();
       visitor.assertQuiet();
     });
     await page.setViewport({ width, height });
