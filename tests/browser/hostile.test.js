@@ -180,8 +180,6 @@ inEachBrowser("hostile input", (name) => {
       await visitor.page.goto(`${server.base}/demos/ticker?transport=${transport}`);
       await visitor.connected(transport);
     }
-    // The server goes before the browser does, and would be missed.
-    await visitor.page.goto("about:blank");
     const stranger = await Visitor.open(t, name, `${server.base.replace("127.0.0.1", "localhost")}/`);
     stranger.expectFailures();
     await stranger.reads("open the address that it printed");

@@ -9,7 +9,7 @@ import { pathToFileURL } from "node:url";
 import "./browsers.js";
 
 /** How many files go on side by side: tests wait more than they work. */
-const LANES = 4;
+const LANES = 3;
 /** Those that follow the focus go on alone: Firefox has one window with it. */
 const FOLLOW_FOCUS = ["keyboard.test.js"];
 /** The longest begins first. */

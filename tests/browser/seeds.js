@@ -31,7 +31,7 @@ const IMPORTED = ["payload-by-transport-quick", "cometd-idle-full", "peers-quick
 /** An experiment that is over soon. */
 export const SHORT = experiment("short", "Two transports, for a moment", {
   clients: [4],
-  repeats: 3,
+  repeats: 2,
   load_ms: 400,
 });
 /** One that is still running when the pages have been looked at. */

@@ -16,6 +16,19 @@ const OF_LEAVING = /^exception: (Firefox can’t establish a connection|The conn
 /** How long a page may take to load. Generous, because the machine may be busy and no test measures this. */
 const LOADS_WITHIN_MS = 90_000;
 
+/** Those who are there, by the test that they came for. */
+const visitors = new WeakMap();
+
+/** Closes the pages of a test's visitors. */
+export async function leave(t) {
+  const leaving = visitors.get(t) ?? [];
+  visitors.delete(t);
+  for (const { page } of leaving) await page.browserContext().close();
+}
+
+/** What a page that is being loaded, and is another one next, has no answer to. */
+const OF_LOADING = /Execution context was destroyed|Cannot find context|detached/;
+
 /** A visitor's page, alone in a context of its own. */
 export class Visitor {
   /** What the page reported as an error, dialogs that it opened, and exceptions nobody caught. */
@@ -33,8 +46,9 @@ export class Visitor {
     const page = await openWindow(name);
     const visitor = new Visitor(name, page);
     visitor.#listen();
+    visitors.set(t, [...(visitors.get(t) ?? []), visitor]);
     t.after(async () => {
-      await page.browserContext().close();
+      await leave(t);
       visitor.assertQuiet();
     });
     await page.setViewport({ width, height });
@@ -98,14 +112,18 @@ export class Visitor {
   async find(role, name, within) {
     const pattern = name instanceof RegExp ? { source: name.source, flags: name.flags } : name;
     let handle;
+    const look = async () => {
+      const scope = within ?? (await this.page.$("body"));
+      const found = await scope?.evaluateHandle(findByRole, role, pattern);
+      handle = found?.asElement() ?? null;
+      return handle !== null;
+    };
     await until(
-      async () => {
-        const scope = within ?? (await this.page.$("body"));
-        if (scope === null) return false;
-        const found = await scope.evaluateHandle(findByRole, role, pattern);
-        handle = found.asElement();
-        return handle !== null;
-      },
+      () =>
+        look().catch((error) => {
+          if (within !== undefined || !OF_LOADING.test(error.message)) throw error;
+          return false;
+        }),
       async () => `${this.name} finds ${role} ${name}; the page says: ${await this.text()}`,
     );
     return handle;

@@ -73,8 +73,6 @@ export function openEach(t, name, ways, address) {
   return Promise.all(
     ways.map(async (way) => {
       const visitor = await Visitor.open(t, name, address(way));
-      // A server that ends before the page is an error to whoever reads.
-      visitor.expectFailures();
       await visitor.page.evaluate(prepare);
       await visitor.page.evaluate(`void (async () => (${WAYS[way]})())().catch(() => {})`);
       await until(() => visitor.page.evaluate(() => window.has_begun === true), `${way} is open`);
