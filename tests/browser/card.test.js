@@ -47,7 +47,7 @@ describe("the scorecard", () => {
   });
 
   inEachBrowser("in each browser", (name) => {
-    test(`${name}: the page opens with the scorecard, the verdict does not repeat it, and nobody else's script runs`, async (t) => {
+    test(`${name}: the page opens with the scorecard, and no script runs but its own`, async (t) => {
       const visitor = await Visitor.open(t, name, CARD);
       await visitor.find("heading", "Scorecard");
       const heads = await visitor.page.$$eval("h1, h2", (all) => all.map((one) => one.innerText));
@@ -86,7 +86,7 @@ describe("the scorecard", () => {
     });
   });
 
-  testIn("chromium", "chromium: an unknown workload in the address shows everything, and the keyboard alone chooses one", async (t) => {
+  testIn("chromium", "chromium: an unknown workload shows everything, and the keyboard alone chooses one", async (t) => {
     const visitor = await Visitor.open(t, "chromium", `${CARD}#workload=spaceflight`);
     const { keyboard } = visitor.page;
     await visitor.find("heading", "Scorecard");

@@ -12,7 +12,10 @@ const item = (n) => ({ n, text: "the same again ".repeat(20) });
 const PUSHED = ["an event stream", "a stream read by fetch", "a WebSocket"];
 /** Of these the page sees the heads. */
 const HAS_HEADERS = ["a stream read by fetch", "long polls"];
-/** What a message of some 310 bytes may cost on all of these, with the answer to its publication: one way without compression costs more. */
+/**
+ * What a message of some 310 bytes may cost on all of these, with the answer to its publication. One way without compression
+ * costs more.
+ */
 const BYTES_MAX = 600;
 
 inEachBrowser("with compression", (name) => {

@@ -25,7 +25,9 @@ const SCRIPTS = [
 /** Elements that a text which was taken for HTML would have made. */
 const made = () => document.querySelectorAll("main img, main iframe, main script, main [onerror], main [onload]").length;
 
-inEachBrowser("hostile input", (name) => {
+inEachBrowser("hostile input", hostile, { concurrency: 3 });
+
+function hostile(name) {
   const shared = serveForAll();
 
   test(`${name}: scripts in what is said are text`, async (t) => {
@@ -104,7 +106,7 @@ inEachBrowser("hostile input", (name) => {
     ["127.0.0.1", "port"],
   ]) {
     test(`${name}: a page at ${host} cannot act for who is logged in`, async (t) => {
-      const { server } = shared;
+      const server = await serve(t);
       const suffix = `${name}-${kind}`;
       const peer = new Peer(server);
       await peer.register(`owner-${suffix}`);
@@ -269,7 +271,7 @@ inEachBrowser("hostile input", (name) => {
     const { bids } = (await peer.items()).find((one) => one.id === id);
     assert.equal(bids, 0);
   });
-});
+}
 
 /** Follows a link to another document. */
 async function follow(visitor, name) {

@@ -101,7 +101,7 @@ inEachBrowser("over HTTP/2", (name) => {
     ]);
   });
 
-  test(`${MESSAGES} messages in order across a cut: an event stream, a stream read by fetch, long polls, a WebSocket`, async (t) => {
+  test(`${MESSAGES} messages in order across a cut: ${Object.keys(WAYS).join(", ")}`, async (t) => {
     const server = await serveSecure(t, ["--history-messages", "2000"]);
     const ways = Object.keys(WAYS);
     const proxies = new Map();

@@ -19,7 +19,9 @@ import { Peer } from "./peer.js";
 import { serve } from "./serve.js";
 import { Visitor } from "./visitor.js";
 
-inEachBrowser("the network", (name) => {
+inEachBrowser("the network", network, { concurrency: true });
+
+function network(name) {
   test(`${name}: reload and Back keep the chat, and bring what was said meanwhile`, async (t) => {
     const server = await serve(t);
     const visitor = await Visitor.open(t, name, `${server.base}/demos/chat`);
@@ -86,7 +88,7 @@ inEachBrowser("the network", (name) => {
     await say(chat, "after the restart");
     await chat.reads(/after the restart back in/);
   });
-});
+}
 
 async function losesNothing(t, { name, server, transport }) {
   const proxy = await TcpProxy.start(t, server.port);

@@ -17,7 +17,10 @@ import { Visitor } from "./visitor.js";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const SCREENSHOTS = process.env.SCREENSHOTS ?? "screenshots";
-/** What is asked of a page, by the width of the window and the colours that its owner prefers. Colours do not depend on the width, but a phone does not show everything that has one. */
+/**
+ * What is asked of a page, by the width of the window and the colours that its owner prefers. Colours do not depend on the width,
+ * but a phone does not show everything that has one.
+ */
 const ABOUT = { 390: { light: "shape" }, 1280: { light: "all", dark: "colours" } };
 /** How much of a page may move by itself: what people do not see. Web Vitals call 0.1 good. */
 const MAX_SHIFTS = 0.01;
