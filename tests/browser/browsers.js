@@ -9,7 +9,9 @@ import puppeteer from "puppeteer-core";
 const CHROMIUM_FLAGS =
   "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking " +
   "--disable-component-update --disable-sync --disable-backgrounding-occluded-windows " +
-  "--disable-renderer-backgrounding --no-proxy-server";
+  "--disable-renderer-backgrounding --no-proxy-server " +
+  // Pages of the address bar, two with each window, which nobody sees and which cost more than a page of ours.
+  "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup,WebUIOmniboxFullPopup";
 
 const OPTIONS = {
   chromium: {
@@ -36,25 +38,32 @@ const OPTIONS = {
 const CHOSEN = (process.env.BROWSERS ?? Object.keys(OPTIONS).join(" ")).split(" ");
 for (const name of CHOSEN) if (!(name in OPTIONS)) throw new Error(`BROWSERS names ${name}; there are chromium and firefox`);
 
-/** A test that belongs to one of the browsers, or to the run that has it. */
+/** A test that belongs to one of the browsers: to Firefox, if it needs both. */
 export function testIn(name, title, run) {
   if (CHOSEN.includes(name)) test(title, run);
 }
 
 /**
- * A `describe` with one for each browser of this run in it, whose name `define` is given. The browsers go on side by side, because
- * tests wait more than they work; within a browser one test follows the other, since one page has the focus.
+ * A `describe` with one for each browser of this run in it, whose name `define` is given. The browsers go on side by side,
+ * because tests wait more than they work. Within a browser one test follows the other, unless `concurrency` says otherwise.
  */
-export function inEachBrowser(title, define) {
+export function inEachBrowser(title, define, { concurrency = 1 } = {}) {
   describe(title, { concurrency: true }, () => {
-    for (const name of CHOSEN) describe(name, { concurrency: 1 }, () => define(name));
+    for (const name of CHOSEN) describe(name, { concurrency }, () => define(name));
   });
 }
 
 const started = new Map();
 
+/** A page in a window and a context of its own: no cookie or store is shared with another, and what is in front is seen. */
+export async function openWindow(name) {
+  const context = await (await browser(name)).createBrowserContext();
+  // Chromium has a window for each context. Firefox has tabs of one window unless it is told, and those behind stand still.
+  return context.newPage(name === "firefox" ? { type: "window" } : undefined);
+}
+
 /** The browser of that name; it ends after the last test. */
-export function browser(name) {
+function browser(name) {
   if (!started.has(name)) started.set(name, launch(name));
   return started.get(name).then((one) => one.browser);
 }

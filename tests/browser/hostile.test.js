@@ -25,7 +25,9 @@ const SCRIPTS = [
 /** Elements that a text which was taken for HTML would have made. */
 const made = () => document.querySelectorAll("main img, main iframe, main script, main [onerror], main [onload]").length;
 
-inEachBrowser("hostile input", (name) => {
+inEachBrowser("hostile input", hostile, { concurrency: 3 });
+
+function hostile(name) {
   const shared = serveForAll();
 
   test(`${name}: scripts in what is said are text`, async (t) => {
@@ -104,7 +106,7 @@ inEachBrowser("hostile input", (name) => {
     ["127.0.0.1", "port"],
   ]) {
     test(`${name}: a page at ${host} cannot act for who is logged in`, async (t) => {
-      const { server } = shared;
+      const server = await serve(t);
       const suffix = `${name}-${kind}`;
       const peer = new Peer(server);
       await peer.register(`owner-${suffix}`);
@@ -180,8 +182,6 @@ inEachBrowser("hostile input", (name) => {
       await visitor.page.goto(`${server.base}/demos/ticker?transport=${transport}`);
       await visitor.connected(transport);
     }
-    // The server goes before the browser does, and would be missed.
-    await visitor.page.goto("about:blank");
     const stranger = await Visitor.open(t, name, `${server.base.replace("127.0.0.1", "localhost")}/`);
     stranger.expectFailures();
     await stranger.reads("open the address that it printed");
@@ -271,7 +271,7 @@ inEachBrowser("hostile input", (name) => {
     const { bids } = (await peer.items()).find((one) => one.id === id);
     assert.equal(bids, 0);
   });
-});
+}
 
 /** Follows a link to another document. */
 async function follow(visitor, name) {

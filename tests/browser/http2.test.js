@@ -7,7 +7,7 @@ import { inEachBrowser } from "./browsers.js";
 import { demo, TRANSPORTS, ticks } from "./demos.js";
 import { serve } from "./serve.js";
 import { Visitor } from "./visitor.js";
-import { open, WAYS } from "./ways.js";
+import { openEach, receive, WAYS } from "./ways.js";
 
 const MESSAGES = 1000;
 /** More than the connections of HTTP/1.1 that a browser opens to one server. */
@@ -59,11 +59,6 @@ function openStreams(visitor, count) {
 
 const counted = ({ page }) => page.evaluate(() => [window.open_streams, window.told]);
 
-/** Of a test that has passed the server ends before the pages, which may say so. */
-function endsFirst(...visitors) {
-  for (const visitor of visitors) visitor.expectFailures();
-}
-
 inEachBrowser("over HTTP/2", (name) => {
   test(`${STREAMS} tabs with event streams are alive together`, async (t) => {
     const server = await serveSecure(t);
@@ -81,15 +76,10 @@ inEachBrowser("over HTTP/2", (name) => {
     await Promise.all(tabs.map((tab) => ticks(tab)));
     for (const tab of tabs) await tab.reads(/Lost without a word\s*0/);
     assert.equal((await stats(server)).connections.sse, STREAMS);
-    endsFirst(...tabs);
   });
 
   test("a page has every event stream that it opens, of which HTTP/1.1 has six", async (t) => {
-    for (const [server, alive] of [
-      [await serveSecure(t), STREAMS],
-      [await serveSecure(t, ["--no-http2"]), CONNECTIONS_MAX],
-      [await serve(t), CONNECTIONS_MAX],
-    ]) {
+    const opens = async (server, alive) => {
       const visitor = await Visitor.open(t, name, `${server.base}/demos`);
       assert.equal(await protocolOf(visitor), alive === STREAMS ? "h2" : "http/1.1");
       await openStreams(visitor, STREAMS);
@@ -103,48 +93,43 @@ inEachBrowser("over HTTP/2", (name) => {
         async () => `${alive} streams receive; ${await counted(visitor)}`,
       );
       assert.equal((await stats(server)).connections.sse, alive);
-      endsFirst(visitor);
-    }
+    };
+    await Promise.all([
+      opens(await serveSecure(t), STREAMS),
+      opens(await serveSecure(t, ["--no-http2"]), CONNECTIONS_MAX),
+      opens(await serve(t), CONNECTIONS_MAX),
+    ]);
   });
 
-  for (const way of Object.keys(WAYS)) {
-    test(`${way}: ${MESSAGES} messages in order across a cut`, async (t) => {
-      const server = await serveSecure(t, ["--history-messages", "2000"]);
-      const proxy = await TcpProxy.start(t, server.port);
-      const visitor = await Visitor.open(t, name, `${proxy.base.replace("http", "https")}/demos`);
-      assert.equal(await protocolOf(visitor), "h2");
-      visitor.expectFailures();
-      await open(visitor, way, until);
-      assert.equal((await stats(server)).http2, 1);
-      const publish = async (from, to) => {
-        for (let n = from; n < to; n++) await server.publish("news", JSON.stringify({ n }));
-      };
-      const received = () => visitor.page.evaluate(() => window.received);
-      const has = (count) =>
-        until(
-          async () => (await received()).length === count,
-          async () => `${count} messages; ${(await received()).length} came`,
-        );
-      await publish(0, 400);
-      await has(400);
-      proxy.cutAfter(3000);
-      await publish(400, 700);
-      await until(() => proxy.isCut, "enough bytes for the cut");
-      await publish(700, 900);
-      proxy.restore();
-      await has(900);
-      await publish(900, MESSAGES);
-      await has(MESSAGES);
-      assert.deepEqual(
-        await received(),
-        Array.from({ length: MESSAGES }, (_, n) => n),
-      );
-    });
-  }
+  test(`${MESSAGES} messages in order across a cut: ${Object.keys(WAYS).join(", ")}`, async (t) => {
+    const server = await serveSecure(t, ["--history-messages", "2000"]);
+    const ways = Object.keys(WAYS);
+    const proxies = new Map();
+    for (const way of ways) proxies.set(way, await TcpProxy.start(t, server.port));
+    const readers = await openEach(t, name, ways, (way) => `${proxies.get(way).base.replace("http", "https")}/demos`);
+    for (const reader of readers) {
+      assert.equal(await protocolOf(reader), "h2");
+      reader.expectFailures();
+    }
+    assert.equal((await stats(server)).http2, ways.length);
+    const publish = async (from, to) => {
+      for (let n = from; n < to; n++) await server.publish("news", JSON.stringify({ n }));
+    };
+    await publish(0, 400);
+    await receive(readers, 400);
+    for (const proxy of proxies.values()) proxy.cutAfter(3000);
+    await publish(400, 700);
+    for (const [way, proxy] of proxies) await until(() => proxy.isCut, `enough bytes for the cut of ${way}`);
+    await publish(700, 900);
+    for (const proxy of proxies.values()) proxy.restore();
+    await receive(readers, 900);
+    await publish(900, MESSAGES);
+    await receive(readers, MESSAGES);
+  });
 
   test("without HTTP/2 every transport works over TLS", async (t) => {
     const server = await serveSecure(t, ["--no-http2"]);
-    for (const transport of TRANSPORTS) {
+    const works = async (transport) => {
       const visitor = await Visitor.open(t, name, demo(server.base, "ticker", transport));
       await visitor.connected(transport);
       await ticks(visitor);
@@ -152,13 +137,13 @@ inEachBrowser("over HTTP/2", (name) => {
       assert.equal(await httpVersionOf(visitor), transport.endsWith("polling") ? undefined : "1.1");
       assert.equal(await protocolOf(visitor), "http/1.1");
       assert.equal((await stats(server)).http2, 0);
-      endsFirst(visitor);
-    }
+    };
+    await Promise.all(TRANSPORTS.map(works));
   });
 
-  for (const transport of TRANSPORTS) {
-    test(`the client library works with ${transport}, on the connection that the page came over`, async (t) => {
-      const server = await serveSecure(t);
+  test("the client library works with every transport, on the connection that the page came over", async (t) => {
+    const server = await serveSecure(t);
+    const works = async (transport) => {
       const visitor = await Visitor.open(t, name, demo(server.base, "ticker", transport));
       await visitor.connected(transport);
       await ticks(visitor);
@@ -173,12 +158,12 @@ inEachBrowser("over HTTP/2", (name) => {
       // What goes on has no entry yet.
       if (transport.endsWith("polling")) assert.ok(protocols.some(([path]) => path === "/poll"));
       else assert.equal((await stats(server)).connections[transport], 1);
-      await until(
-        async () => (await oldConnections(server)) === 0,
-        async () => `no connection speaks HTTP/1.1; ${await oldConnections(server)} do`,
-      );
-      assert.equal((await stats(server)).http2, 1);
-      endsFirst(visitor);
-    });
-  }
+    };
+    await Promise.all(TRANSPORTS.map(works));
+    await until(
+      async () => (await oldConnections(server)) === 0,
+      async () => `no connection speaks HTTP/1.1; ${await oldConnections(server)} do`,
+    );
+    assert.equal((await stats(server)).http2, TRANSPORTS.length);
+  });
 });

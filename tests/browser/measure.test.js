@@ -32,7 +32,9 @@ async function measure(visitor, within_ms = 60_000) {
   return Object.fromEntries(rows.map((row) => [row.Transport, row]));
 }
 
-inEachBrowser("measure this browser", (name) => {
+inEachBrowser("measure this browser", measures, { concurrency: true });
+
+function measures(name) {
   test(`${name}: every transport works, and the result is stored`, async (t) => {
     const server = await serve(t, { command: "console" });
     // Of ten, a stall of half a second would make a clump that counts.
@@ -124,4 +126,4 @@ inEachBrowser("measure this browser", (name) => {
       return JSON.parse(text).connections.sse === 0;
     }, "the stream is closed");
   });
-});
+}

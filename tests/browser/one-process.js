@@ -3,6 +3,24 @@
 //   node one-process.js FILE…
 
 import { resolve } from "node:path";
+import { describe } from "node:test";
 import { pathToFileURL } from "node:url";
+// The first to load it is whose end ends the browsers.
+import "./browsers.js";
 
-for (const file of process.argv.slice(2)) await import(pathToFileURL(resolve(file)));
+/** How many files go on side by side: tests wait more than they work. */
+const LANES = 3;
+/** Those that follow the focus go on alone: Firefox has one window with it. */
+const FOLLOW_FOCUS = ["keyboard.test.js"];
+/** The longest begins first. */
+const LONGEST = "pages.test.js";
+
+const files = process.argv.slice(2);
+const isAlone = (file) => FOLLOW_FOCUS.includes(file);
+const define = (file) => describe(file, { concurrency: 1 }, () => import(pathToFileURL(resolve(file))));
+
+describe("alone", { concurrency: 1 }, () => files.filter(isAlone).forEach(define));
+describe("side by side", { concurrency: LANES }, () => {
+  const others = files.filter((file) => !isAlone(file));
+  others.sort((a, b) => Number(b === LONGEST) - Number(a === LONGEST)).forEach(define);
+});

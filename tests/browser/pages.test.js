@@ -1,5 +1,5 @@
 // Every page, empty and filled: no violation of axe's rules, no error in the console, nothing wider than the window, nothing
-// that moves while its data come; and a picture of each, at two widths, light and dark, for people to look at.
+// that moves while its data come; and a picture of each, on a phone, and light and dark on a desktop, for people to look at.
 
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync } from "node:fs";
@@ -17,7 +17,11 @@ import { Visitor } from "./visitor.js";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const SCREENSHOTS = process.env.SCREENSHOTS ?? "screenshots";
-const WIDTHS = [390, 1280];
+/**
+ * What is asked of a page, by the width of the window and the colours that its owner prefers. Colours do not depend on the width,
+ * but a phone does not show everything that has one.
+ */
+const ABOUT = { 390: { light: "shape" }, 1280: { light: "all", dark: "colours" } };
 /** How much of a page may move by itself: what people do not see. Web Vitals call 0.1 good. */
 const MAX_SHIFTS = 0.01;
 const MAX_SHIFTS_OF_FAILURE = 0.1;
@@ -92,27 +96,32 @@ function open(t, address) {
   return Visitor.open(t, "chromium", address, { prepare });
 }
 
-/** Loads the page that a visitor is on anew at each width, and looks at everything once `shows` has seen its data. */
-async function inspect(visitor, name, shows, maxShifts = MAX_SHIFTS) {
+/** Loads an address, or the page that a visitor is on, at each width, and looks at everything once `shows` has seen its data. */
+async function inspect(visitor, name, shows, { address, maxShifts = MAX_SHIFTS } = {}) {
   const { page } = visitor;
-  for (const width of WIDTHS) {
+  for (const width of Object.keys(ABOUT).map(Number)) {
     await page.setViewport({ width, height: 900 });
-    await page.reload();
+    await (address === undefined ? page.reload() : page.goto(address));
     await shows(visitor);
     await page.evaluate(drawn);
     await page.evaluate(AXE);
-    for (const scheme of ["light", "dark"]) {
+    for (const [scheme, about] of Object.entries(ABOUT[width])) {
       await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
       const where = `${name} at ${width} pixels, ${scheme}`;
-      // Of all rules one alone has to do with colours, and those do not depend on the width.
-      const rule = scheme === "dark" ? "color-contrast" : undefined;
-      if (scheme === "light" || width === WIDTHS[0]) {
-        assert.deepEqual(await page.evaluate(violations, rule), [], where);
-      }
+      assert.deepEqual(await page.evaluate(violations, about), [], where);
       await assertStill(page, where, maxShifts);
-      await page.screenshot({ path: join(SCREENSHOTS, `${name}-${width}-${scheme}.png`), fullPage: true });
+      const path = join(SCREENSHOTS, `${name}-${width}-${scheme}.png`);
+      await page.screenshot({ path, fullPage: true, optimizeForSpeed: true });
     }
     assert.ok((await page.evaluate(overflow)) <= 0, `${name} is not wider than ${width} pixels`);
+  }
+}
+
+/** Looks at one page after the other, with the same visitor. */
+async function inspectAll(t, { base }, pages, results) {
+  const visitor = await open(t, `${base}/`);
+  for (const { name, path, shows } of pages) {
+    await t.test(`chromium: ${name}`, () => inspect(visitor, name, shows, { address: `${base}${path(results)}` }));
   }
 }
 
@@ -122,126 +131,119 @@ async function assertStill(page, where, maxShifts) {
   assert.ok(sum <= maxShifts, `${where} moves by itself by ${sum}: ${JSON.stringify(shifts, null, 1)}`);
 }
 
-describe("pages with nothing to show", () => {
-  const shared = serveForAll();
-  before(() => mkdirSync(SCREENSHOTS, { recursive: true }));
+describe("pages", { concurrency: true }, () => {
+  describe("pages with nothing to show", () => {
+    const shared = serveForAll();
+    before(() => mkdirSync(SCREENSHOTS, { recursive: true }));
 
-  for (const { name, path, shows } of EMPTY) {
-    testIn("chromium", `chromium: ${name}`, async (t) => {
-      const visitor = await open(t, `${shared.server.base}${path}`);
-      await inspect(visitor, name, shows);
+    testIn("chromium", "chromium: every page", async (t) => {
+      await inspectAll(t, shared.server, EMPTY.map(({ path, ...one }) => ({ ...one, path: () => path })));
     });
-  }
-});
-
-describe("pages with something to show", () => {
-  const shared = serveForAll({ command: "console" });
-  before(async () => {
-    mkdirSync(SCREENSHOTS, { recursive: true });
-    shared.results = await fillStore(shared.server);
-    shared.items = await fillAuction(shared.server);
   });
 
-  // Side by side, because they wait most of the time: where one types, which needs the focus, the others do not.
-  describe("while an experiment runs", { concurrency: true }, () => {
-    describe("chromium", { concurrency: 1 }, () => {
-      for (const { name, path, shows } of FILLED) {
-        testIn("chromium", `chromium: ${name}`, async (t) => {
-          const visitor = await open(t, `${shared.server.base}${path(shared.results)}`);
-          await inspect(visitor, name, shows);
-        });
-      }
+  describe("pages with something to show", () => {
+    const shared = serveForAll({ command: "console" });
+    before(async () => {
+      mkdirSync(SCREENSHOTS, { recursive: true });
+      const { server } = shared;
+      [shared.results, shared.items] = await Promise.all([fillStore(server), fillAuction(server)]);
+    });
 
-      testIn("chromium", "chromium: chat", async (t) => {
-        const visitor = await open(t, `${shared.server.base}/demos/chat`);
-        await enterChat(visitor, "Ada");
-        await fillChat(t, shared.server, "Ada");
-        const hasCome = async (one) => {
-          await one.reads("break=anywhere");
-          await one.reads("a-room-with-a-rather-long-name");
-        };
-        await hasCome(visitor);
-        // What is told while the page is loaded anew has nobody to hear it.
-        const conversations = () => visitor.find("navigation", "Conversations");
-        await visitor.find("link", new RegExp(LONG_NAME), await conversations());
-        await inspect(visitor, "chat", hasCome);
-        await visitor.press("link", new RegExp(LONG_NAME), await conversations());
-        await inspect(visitor, "chat-private", (one) => one.reads("Nor is this for the others."));
+    // Side by side, because some wait most of the time.
+    describe("while an experiment runs", { concurrency: true }, () => {
+      testIn("chromium", "chromium: every page", (t) => inspectAll(t, shared.server, FILLED, shared.results));
+
+      describe("chromium talks and bids", { concurrency: 1 }, () => {
+        testIn("chromium", "chromium: chat", async (t) => {
+          const visitor = await open(t, `${shared.server.base}/demos/chat`);
+          await enterChat(visitor, "Ada");
+          await fillChat(t, shared.server, "Ada");
+          const hasCome = async (one) => {
+            await one.reads("break=anywhere");
+            await one.reads("a-room-with-a-rather-long-name");
+          };
+          await hasCome(visitor);
+          // What is told while the page is loaded anew has nobody to hear it.
+          const conversations = () => visitor.find("navigation", "Conversations");
+          await visitor.find("link", new RegExp(LONG_NAME), await conversations());
+          await inspect(visitor, "chat", hasCome);
+          await visitor.press("link", new RegExp(LONG_NAME), await conversations());
+          await inspect(visitor, "chat-private", (one) => one.reads("Nor is this for the others."));
+        });
+
+        testIn("chromium", "chromium: auction house", async (t) => {
+          const { base } = shared.server;
+          const visitor = await open(t, `${base}/demos/auction`);
+          await logIn(visitor);
+          for (const [name, query, text] of auctionViews(shared.items)) {
+            await inspect(visitor, name, (one) => isAuction(one, text), { address: `${base}/demos/auction${query}` });
+          }
+        });
       });
 
-      testIn("chromium", "chromium: auction house", async (t) => {
+      describe("chromium measures", { concurrency: true }, () => {
+        testIn("chromium", "chromium: a measurement", async (t) => {
+          const visitor = await open(t, `${shared.server.base}/measure?messages=10&transports=websocket,sse,polling`);
+          await inspect(visitor, "measure", measures);
+        });
+
+        testIn("chromium", "chromium: a measurement in which a transport fails and another is held back", async (t) => {
+          const proxy = await TcpProxy.start(t, shared.server.port);
+          proxy.refused = /^\/ws/;
+          proxy.held = /^\/sse/;
+          const query = "messages=10&transports=websocket,sse,long-polling";
+          const visitor = await open(t, `${proxy.base}/measure?${query}#token=${shared.server.token}`);
+          visitor.expectFailures();
+          // Why one fails needs more words than its row and the verdict have room for.
+          await inspect(visitor, "measure-failed", measures, { maxShifts: MAX_SHIFTS_OF_FAILURE });
+        });
+      });
+
+      testIn("firefox", "firefox: every page", async (t) => {
         const { base } = shared.server;
-        const visitor = await open(t, `${base}/demos/auction`);
+        const visitor = await Visitor.open(t, "firefox", `${base}/demos/auction`, { width: 390 });
         await logIn(visitor);
-        for (const [name, query, text] of auctionViews(shared.items)) {
-          await visitor.page.goto(`${base}/demos/auction${query}`);
-          await inspect(visitor, name, (one) => isAuction(one, text));
+        const auction = auctionViews(shared.items).map(([name, query, text]) => ({
+          name,
+          path: () => `/demos/auction${query}`,
+          shows: (one) => isAuction(one, text),
+        }));
+        for (const { name, path, shows } of [...FILLED, ...auction]) {
+          await t.test(`firefox: ${name}`, async () => {
+            await visitor.page.goto(`${base}${path(shared.results)}`);
+            await shows(visitor);
+            await visitor.page.evaluate(AXE);
+            assert.deepEqual(await visitor.page.evaluate(violations, "all"), [], name);
+            assert.ok((await visitor.page.evaluate(overflow)) <= 0, `${name} is not wider than the window`);
+          });
         }
       });
     });
 
-    describe("chromium measures", { concurrency: 1 }, () => {
-      testIn("chromium", "chromium: a measurement", async (t) => {
-        const visitor = await open(t, `${shared.server.base}/measure?messages=10&transports=websocket,sse,polling`);
-        await inspect(visitor, "measure", measures);
-      });
-
-      testIn("chromium", "chromium: a measurement in which a transport fails and another is held back", async (t) => {
-        const proxy = await TcpProxy.start(t, shared.server.port);
-        proxy.refused = /^\/ws/;
-        proxy.held = /^\/sse/;
-        const query = "messages=10&transports=websocket,sse,long-polling";
-        const visitor = await open(t, `${proxy.base}/measure?${query}#token=${shared.server.token}`);
-        visitor.expectFailures();
-        // Why one fails needs more words than its row and the verdict have room for.
-        await inspect(visitor, "measure-failed", measures, MAX_SHIFTS_OF_FAILURE);
-      });
+    testIn("chromium", "chromium: an experiment that has ended", async (t) => {
+      const visitor = await open(t, `${shared.server.base}/live`);
+      await visitor.connected();
+      await visitor.press("button", "Interrupt…");
+      await visitor.press("button", "Interrupt");
+      await visitor.reads("long has ended");
+      await inspect(visitor, "live-ended", (one) => one.reads("long has ended"));
     });
 
-    testIn("firefox", "firefox: every page", async (t) => {
-      const { base } = shared.server;
-      const visitor = await Visitor.open(t, "firefox", `${base}/demos/auction`, { width: 390 });
-      await logIn(visitor);
-      const auction = auctionViews(shared.items).map(([name, query, text]) => ({
-        name,
-        path: () => `/demos/auction${query}`,
-        shows: (one) => isAuction(one, text),
-      }));
-      for (const { name, path, shows } of [...FILLED, ...auction]) {
-        await t.test(`firefox: ${name}`, async () => {
-          await visitor.page.goto(`${base}${path(shared.results)}`);
-          await shows(visitor);
-          await visitor.page.evaluate(AXE);
-          assert.deepEqual(await visitor.page.evaluate(violations), [], name);
-          assert.ok((await visitor.page.evaluate(overflow)) <= 0, `${name} is not wider than the window`);
-        });
-      }
+    testIn("chromium", "the keyboard alone goes from page to page, and Back returns", async (t) => {
+      const visitor = await Visitor.open(t, "chromium", `${shared.server.base}/`);
+      const { page } = visitor;
+      await visitor.find("heading", "Results");
+      await page.keyboard.press("Tab");
+      await page.keyboard.press("Enter");
+      const isIn = (id) => page.evaluate((id) => document.activeElement?.id === id, id);
+      assert.ok(await isIn("content"), "the skip link leads to the content");
+      await (await visitor.find("link", "Demos")).focus();
+      await page.keyboard.press("Enter");
+      await visitor.find("heading", "Demos");
+      assert.equal(await page.evaluate(() => document.activeElement?.textContent), "Demos");
+      await page.goBack();
+      await visitor.find("heading", "Results");
     });
-  });
-
-  testIn("chromium", "chromium: an experiment that has ended", async (t) => {
-    const visitor = await open(t, `${shared.server.base}/live`);
-    await visitor.connected();
-    await visitor.press("button", "Interrupt…");
-    await visitor.press("button", "Interrupt");
-    await visitor.reads("long has ended");
-    await inspect(visitor, "live-ended", (one) => one.reads("long has ended"));
-  });
-
-  testIn("chromium", "the keyboard alone goes from page to page, and Back returns", async (t) => {
-    const visitor = await Visitor.open(t, "chromium", `${shared.server.base}/`);
-    const { page } = visitor;
-    await visitor.find("heading", "Results");
-    await page.keyboard.press("Tab");
-    await page.keyboard.press("Enter");
-    const isIn = (id) => page.evaluate((id) => document.activeElement?.id === id, id);
-    assert.ok(await isIn("content"), "the skip link leads to the content");
-    await (await visitor.find("link", "Demos")).focus();
-    await page.keyboard.press("Enter");
-    await visitor.find("heading", "Demos");
-    assert.equal(await page.evaluate(() => document.activeElement?.textContent), "Demos");
-    await page.goBack();
-    await visitor.find("heading", "Results");
   });
 });
 

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before } from "node:test";
 import { Server } from "../foreign/harness.js";
+import { leave } from "./visitor.js";
 
 /**
  * Starts one on a free port, or on `port`, and ends it after the test `t`. `like` is an earlier one whose files it goes on
@@ -13,6 +14,8 @@ import { Server } from "../foreign/harness.js";
  * with it HTTP/2, unless `options` say otherwise. Only `console` stores and starts something.
  */
 export async function serve(t, { command = "serve", port = 0, like, database, identity, options = [] } = {}) {
+  // Pages go before their server does, which they would miss.
+  t.after(() => leave(t));
   const folder = like?.folder ?? makeFolder(t);
   const store = join(folder, "results.db");
   const files = ["--store", store, "--auction-database", database ?? `sqlite:${join(folder, "auction.db")}`];

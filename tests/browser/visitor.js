@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { tokens, until } from "../foreign/harness.js";
-import { browser } from "./browsers.js";
+import { openWindow } from "./browsers.js";
 import { findByRole, textOf } from "./in-page.js";
 
 /** What browsers report of requests that failed, which is no fault of the page: a server that is away, a refusal. */
@@ -16,7 +16,20 @@ const OF_LEAVING = /^exception: (Firefox can’t establish a connection|The conn
 /** How long a page may take to load. Generous, because the machine may be busy and no test measures this. */
 const LOADS_WITHIN_MS = 90_000;
 
-/** A visitor's page, alone in a context of its own: no cookie or store is shared with another. */
+/** Those who are there, by the test that they came for. */
+const visitors = new WeakMap();
+
+/** Closes the pages of a test's visitors. */
+export async function leave(t) {
+  const leaving = visitors.get(t) ?? [];
+  visitors.delete(t);
+  for (const { page } of leaving) await page.browserContext().close();
+}
+
+/** What a page that is being loaded, and is another one next, has no answer to. */
+const OF_LOADING = /Execution context was destroyed|Cannot find context|detached/;
+
+/** A visitor's page, alone in a context of its own. */
 export class Visitor {
   /** What the page reported as an error, dialogs that it opened, and exceptions nobody caught. */
   problems = [];
@@ -30,12 +43,12 @@ export class Visitor {
 
   /** Opens an address in the browser of that name. After the test it is closed, and nothing may have gone wrong. */
   static async open(t, name, address, { width = 1280, height = 900, prepare } = {}) {
-    const context = await (await browser(name)).createBrowserContext();
-    const page = await context.newPage();
+    const page = await openWindow(name);
     const visitor = new Visitor(name, page);
     visitor.#listen();
+    visitors.set(t, [...(visitors.get(t) ?? []), visitor]);
     t.after(async () => {
-      await context.close();
+      await leave(t);
       visitor.assertQuiet();
     });
     await page.setViewport({ width, height });
@@ -99,14 +112,18 @@ export class Visitor {
   async find(role, name, within) {
     const pattern = name instanceof RegExp ? { source: name.source, flags: name.flags } : name;
     let handle;
+    const look = async () => {
+      const scope = within ?? (await this.page.$("body"));
+      const found = await scope?.evaluateHandle(findByRole, role, pattern);
+      handle = found?.asElement() ?? null;
+      return handle !== null;
+    };
     await until(
-      async () => {
-        const scope = within ?? (await this.page.$("body"));
-        if (scope === null) return false;
-        const found = await scope.evaluateHandle(findByRole, role, pattern);
-        handle = found.asElement();
-        return handle !== null;
-      },
+      () =>
+        look().catch((error) => {
+          if (within !== undefined || !OF_LOADING.test(error.message)) throw error;
+          return false;
+        }),
       async () => `${this.name} finds ${role} ${name}; the page says: ${await this.text()}`,
     );
     return handle;

@@ -1,6 +1,10 @@
 // How a page receives without the client library: each function runs in the page, tells `window.began` when it is open and
 // `window.receive` of every frame, and comes back with its cursor after a cut.
 
+import assert from "node:assert/strict";
+import { until } from "../foreign/harness.js";
+import { Visitor } from "./visitor.js";
+
 /** Prepares a page; the numbers of the messages that come are in `window.received`. */
 export function prepare() {
   window.received = [];
@@ -64,10 +68,28 @@ export const WAYS = {
     ),
 };
 
-/** Begins to receive in a visitor's page, and waits until the way is open. */
-export async function open({ page }, way, until) {
-  await page.evaluate(prepare);
-  // A server that ends before the page is an error to whoever reads.
-  await page.evaluate(`void (async () => (${WAYS[way]})())().catch(() => {})`);
-  await until(() => page.evaluate(() => window.has_begun === true), `${way} is open`);
+/** Opens a visitor's page for each of these ways, begins to receive in it, and waits until the way is open. */
+export function openEach(t, name, ways, address) {
+  return Promise.all(
+    ways.map(async (way) => {
+      const visitor = await Visitor.open(t, name, address(way));
+      await visitor.page.evaluate(prepare);
+      await visitor.page.evaluate(`void (async () => (${WAYS[way]})())().catch(() => {})`);
+      await until(() => visitor.page.evaluate(() => window.has_begun === true), `${way} is open`);
+      return Object.assign(visitor, { way });
+    }),
+  );
+}
+
+/** Waits until so many messages have come over each way: each once, and in order. */
+export async function receive(readers, count) {
+  for (const { way, page } of readers) {
+    const come = () => page.evaluate(() => window.received.length);
+    await until(
+      async () => (await come()) >= count,
+      async () => `${count} messages over ${way}; ${await come()} came`,
+    );
+    const numbers = await page.evaluate(() => window.received);
+    assert.deepEqual(numbers, Array.from({ length: count }, (_, n) => n), way);
+  }
 }

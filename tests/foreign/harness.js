@@ -18,17 +18,21 @@ export const BINARY =
 /** How long a server tries to listen on a given port: a connection of another test may have it. */
 const LISTENS_WITHIN_MS = 10_000;
 
+/** How long `until` pauses before it asks again: at first, and at most, since who asks a page keeps a browser busy. */
+const PAUSE_MS = 5;
+const PAUSE_MAX_MS = 50;
+
 /** Waits until `condition` is true; `what` names it (or makes its name) when the deadline has passed. */
 export async function until(condition, what, within_ms = 40_000) {
   const deadline = performance.now() + within_ms;
-  for (;;) {
+  for (let pause_ms = PAUSE_MS; ; pause_ms = Math.min(2 * pause_ms, PAUSE_MAX_MS)) {
     const value = await condition();
     if (value) return value;
     if (performance.now() > deadline) {
       const name = typeof what === "function" ? await what() : what;
       throw new Error(`did not happen within ${within_ms} ms: ${name}`);
     }
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await new Promise((resolve) => setTimeout(resolve, pause_ms));
   }
 }
 
