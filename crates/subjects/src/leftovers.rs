@@ -87,12 +87,12 @@ pub fn make_group(mark: &str) -> Option<ControlGroup> {
     ControlGroup::make(&format!("{GROUPS}{}", mark.replace(':', "-"))).ok()
 }
 
-/// Control groups of labs that are gone.
-fn groups() -> Vec<ControlGroup> {
+/// Control groups of labs that are gone, whose process ids are of this namespace.
+fn groups(namespace: u64) -> Vec<ControlGroup> {
     let mut groups = ControlGroup::named(GROUPS);
     groups.retain(|group| {
         let mark = group.name().strip_prefix(GROUPS).map(|mark| mark.replace('-', ":"));
-        mark.as_deref().and_then(|mark| mark.rsplit_once(':')).is_some_and(|(lab, _child)| is_gone(lab))
+        mark.as_deref().and_then(|mark| mark.rsplit_once(':')).is_some_and(|(lab, _child)| is_gone(lab, namespace))
     });
     groups
 }
@@ -104,13 +104,14 @@ fn namespace_of_numbers() -> u64 {
 
 /// Processes of labs that are gone. Those of other users cannot be seen.
 pub fn find() -> Vec<Leftover> {
-    found_in(&groups())
+    let namespace = namespace_of_numbers();
+    found_in(&groups(namespace), namespace)
 }
 
-fn found_in(groups: &[ControlGroup]) -> Vec<Leftover> {
+fn found_in(groups: &[ControlGroup], namespace: u64) -> Vec<Leftover> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let marked = numbers.filter(|&pid| is_orphan(pid));
+    let marked = numbers.filter(|&pid| is_orphan(pid, namespace));
     let grouped = groups.iter().flat_map(ControlGroup::processes);
     let found: BTreeMap<u32, String> = marked.chain(grouped).filter_map(|pid| Some((pid, command_of(pid)?))).collect();
     found.into_iter().map(|(pid, command)| Leftover { pid, command }).collect()
@@ -121,8 +122,12 @@ fn found_in(groups: &[ControlGroup]) -> Vec<Leftover> {
 /// # Errors
 /// Of the first that could not be killed.
 pub fn clean() -> io::Result<Vec<Leftover>> {
-    let groups = groups();
-    let found = found_in(&groups);
+    clean_in(namespace_of_numbers())
+}
+
+fn clean_in(namespace: u64) -> io::Result<Vec<Leftover>> {
+    let groups = groups(namespace);
+    let found = found_in(&groups, namespace);
     for group in &groups {
         group.kill().map_err(io::Error::other)?;
     }
@@ -134,7 +139,7 @@ pub fn clean() -> io::Result<Vec<Leftover>> {
         }
     }
     let deadline = Instant::now() + GONE_WITHIN;
-    while found.iter().any(|leftover| is_orphan(leftover.pid)) && Instant::now() < deadline {
+    while found.iter().any(|leftover| is_orphan(leftover.pid, namespace)) && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(5));
     }
     for group in groups {
@@ -145,23 +150,23 @@ pub fn clean() -> io::Result<Vec<Leftover>> {
 }
 
 /// Whether a process has the mark of a lab that is gone.
-fn is_orphan(pid: u32) -> bool {
+fn is_orphan(pid: u32, namespace: u64) -> bool {
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     let mut variables = environment.split(|&byte| byte == 0);
     let mark = variables.find_map(|line| line.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="));
-    mark.and_then(|mark| std::str::from_utf8(mark).ok()).is_some_and(is_gone)
+    mark.and_then(|mark| std::str::from_utf8(mark).ok()).is_some_and(|mark| is_gone(mark, namespace))
 }
 
 /// Whether the lab with this [`MARK`] is gone. Of one whose process ids are others nobody here knows.
-fn is_gone(mark: &str) -> bool {
+fn is_gone(mark: &str, namespace: u64) -> bool {
     let mut parts = mark.split(':');
-    let (Some(Ok(lab)), Some(began), Some(namespace), None) =
+    let (Some(Ok(lab)), Some(began), Some(its_namespace), None) =
         (parts.next().map(str::parse), parts.next(), parts.next(), parts.next())
     else {
         return false;
     };
     let is_alive = started(lab).is_some_and(|start| start == began);
-    !is_alive && namespace == namespace_of_numbers().to_string()
+    !is_alive && its_namespace == namespace.to_string()
 }
 
 /// The command line of a process; `None` if there is no such process.
@@ -186,30 +191,33 @@ mod tests {
     use super::*;
     use pushlab_os::child::Prepare as _;
     use std::process::Command;
-    use std::sync::{Mutex, PoisonError};
 
-    /// What one test leaves behind on purpose the other must not clean.
-    static CLEANING: Mutex<()> = Mutex::new(());
+    /// The marks of a lab that is this process and of one that is gone, whose process ids are of a namespace that there is
+    /// not: nobody else cleans what has these marks, and nobody else's is cleaned here.
+    fn labs(test: u64) -> (u64, String, String) {
+        let (pid, namespace) = (std::process::id(), u64::from(std::process::id()) << 32 | test);
+        // Our process id, and another beginning: an earlier process of that number.
+        (namespace, format!("{pid}:{}:{namespace}", started(pid).unwrap()), format!("{pid}:1:{namespace}"))
+    }
 
     #[test]
     fn only_what_has_no_lab_any_more_is_a_leftover() {
-        let _alone = CLEANING.lock().unwrap_or_else(PoisonError::into_inner);
         let start = |mark: &str| Command::new("sleep").arg("60").env(MARK, mark).spawn().unwrap();
-        let own = start(&mark_of_this_process());
-        // Our process id, and another beginning: an earlier process of that number.
-        let mut orphaned = start(&format!("{}:1:{}", std::process::id(), namespace_of_numbers()));
+        let (namespace, this, gone) = labs(1);
+        let own = start(&this);
+        let mut orphaned = start(&gone);
         let elsewhere = start(&format!("{}:1:1", std::process::id()));
-        let is_found = |child: &std::process::Child| find().iter().any(|leftover| leftover.pid == child.id());
+        let found = || found_in(&groups(namespace), namespace);
         // A child shows its new environment once it has called exec.
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while !is_found(&orphaned) && Instant::now() < deadline {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while found().is_empty() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(5));
         }
-        assert!(is_found(&orphaned) && !is_found(&own));
-        let cleaned = clean().unwrap();
-        assert!(cleaned.iter().any(|leftover| leftover.pid == orphaned.id() && leftover.command == "sleep 60"));
+        let expected = [Leftover { pid: orphaned.id(), command: "sleep 60".to_owned() }];
+        assert_eq!(found(), expected);
+        assert_eq!(clean_in(namespace).unwrap(), expected);
         orphaned.wait().unwrap();
-        assert!(!is_found(&orphaned));
+        assert_eq!(found(), []);
         for mut child in [own, elsewhere] {
             assert!(child.try_wait().unwrap().is_none(), "alive");
             child.kill().unwrap();
@@ -220,21 +228,26 @@ mod tests {
     /// Where this process may make no control group, there is nothing to test.
     #[test]
     fn groups_of_labs_that_are_gone_are_emptied_and_removed() {
-        let _alone = CLEANING.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_lab =
-            |began: &str, child: &str| format!("{}:{began}:{}:{child}", std::process::id(), namespace_of_numbers());
-        let Some(group) = make_group(&of_lab("1", "0")) else { return };
-        let empty = make_group(&of_lab("1", "1")).unwrap();
-        let own = make_group(&mark_of_a_child()).unwrap();
+        let (namespace, this, gone) = labs(2);
+        let Some(group) = make_group(&format!("{gone}:0")) else { return };
+        let empty = make_group(&format!("{gone}:1")).unwrap();
+        let own = make_group(&format!("{this}:0")).unwrap();
         // Its environment says nothing.
         let mut command = Command::new("sleep");
         let mut orphaned = command.arg("60").enter_control_group(group.entrance().unwrap()).spawn().unwrap();
-        assert!(find().iter().any(|leftover| leftover.pid == orphaned.id()));
-        let cleaned = clean().unwrap();
-        assert!(cleaned.iter().any(|leftover| leftover.pid == orphaned.id() && leftover.command == "sleep 60"));
+        let expected = [Leftover { pid: orphaned.id(), command: "sleep 60".to_owned() }];
+        assert_eq!(clean_in(namespace).unwrap(), expected);
         orphaned.wait().unwrap();
         let is_there = |group: &ControlGroup| !ControlGroup::named(group.name()).is_empty();
         assert!(!is_there(&group) && !is_there(&empty) && is_there(&own));
         own.remove(GONE_WITHIN).unwrap();
+    }
+
+    /// The marks of this process are read as they are written.
+    #[test]
+    fn a_lab_that_lives_is_not_gone() {
+        assert!(!is_gone(&mark_of_this_process(), namespace_of_numbers()));
+        let before = format!("{}:1:{}", std::process::id(), namespace_of_numbers());
+        assert!(is_gone(&before, namespace_of_numbers()) && !is_gone(&before, 1));
     }
 }

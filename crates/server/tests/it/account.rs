@@ -21,7 +21,6 @@ fn limits(limits: &mut Limits) {
     limits.max_queued_total_bytes = MAX;
     limits.max_history_total_bytes = MAX;
     limits.max_send_buffer_bytes = Some(4096);
-    limits.write_timeout = Duration::from_secs(3600);
     limits.drain_timeout = Duration::from_millis(200);
 }
 
@@ -317,7 +316,7 @@ fn a_message_arrives_whole_in_time() {
 /// Nor does a socket of HTTP/2 stay that never ends what it began.
 #[test]
 fn a_head_of_a_stream_arrives_whole_in_time() {
-    let server = start(1, |config| config.limits.head_timeout = Duration::from_millis(500));
+    let server = start(1, |config| config.limits.head_timeout = Duration::from_secs(1));
     let mut raw = Raw::connect(&server, &[]);
     let block = raw.block("GET", "/healthz", &[]);
     // Without END_HEADERS.

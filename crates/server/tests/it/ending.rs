@@ -2,14 +2,14 @@
 
 use crate::harness::client::{Client, Frame, Kind, PUSHED, all_kinds};
 use crate::harness::http::Http;
-use crate::harness::{Subject, until, until_idle};
+use crate::harness::{PATIENCE, Subject, until, until_idle};
 use fastrand::Rng;
 use pushlab_server::Policy;
 use std::net::Shutdown;
 use std::time::Duration;
 
 fn stopping_ends_all_properly(cores: usize, is_secure: bool) {
-    let server = Subject::start_either(is_secure, cores, |_| {});
+    let server = Subject::start_either(is_secure, cores, |c| c.limits.drain_timeout = PATIENCE);
     let dial = || server.dial(is_secure);
     let clients = PUSHED.map(|kind| (kind, Client::open(dial(), kind, "channel=a")));
     let mut polls: Vec<Http> = (0..5).map(|_| Http::connect(dial())).collect();

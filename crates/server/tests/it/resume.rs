@@ -208,7 +208,8 @@ fn beginning(server: &Subject, target: &str) -> String {
 
 #[test]
 fn nothing_is_said_to_a_client_that_does_not_ask() {
-    const TOLD: &str = r#"["server",{"heartbeat_ms":25000,"max_message_bytes":65536,"max_channels":64,"http":"1.0"}]"#;
+    const TOLD: &str =
+        r#"["server",{"heartbeat_ms":3600000,"max_message_bytes":65536,"max_channels":64,"http":"1.0"}]"#;
     let server = Subject::start(1, |_| {});
     for (target, told, position) in [
         ("/sse?channel=a", format!("data:{TOLD}\n\n"), "id:CURSOR\n\n"),

@@ -94,7 +94,7 @@ fn what_a_narrow_socket_cuts_comes_whole() {
         });
         let mut clients = PUSHED.map(|kind| Client::open(server.dial(true), kind, "channel=a"));
         let mut http = Http::connect(server.dial(true));
-        let seed = fastrand::u64(..);
+        let seed = 20_261_129;
         let mut rng = Rng::with_seed(seed);
         let texts: Vec<String> = (0..60).map(|_| format!("\"{}\"", "x".repeat(rng.usize(1..60_000)))).collect();
         for text in &texts {
@@ -283,7 +283,7 @@ fn in_records(hello: &[u8], size: usize) -> Vec<u8> {
 #[test]
 fn a_greeting_in_many_records_is_understood() {
     let server = start(1, |_| {});
-    let seed = fastrand::u64(..);
+    let seed = 20_261_129;
     let mut rng = Rng::with_seed(seed);
     for size in [1, 2, 3, 4, 5, 50, 100] {
         let mut client = raw(&server, usize::MAX);
@@ -349,7 +349,7 @@ fn plain_http_gets_an_alert() {
 fn garbage_ends_its_connection_and_nothing_else() {
     let server = start(2, |c| c.limits.drain_timeout = SHORT);
     let mut witness = Client::open(server.dial(true), Kind::WebSocket, "channel=a");
-    let seed = fastrand::u64(..);
+    let seed = 20_261_129;
     let mut rng = Rng::with_seed(seed);
     for n in 0..200 {
         let mut bytes: Vec<u8> = (0..rng.usize(1..20_000)).map(|_| rng.u8(..)).collect();

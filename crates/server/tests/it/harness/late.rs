@@ -41,7 +41,7 @@ impl MakeLog for Late {
             log: MemoryLog::new(epoch, limits),
             asked: VecDeque::new(),
             tickets: 0,
-            random: Rng::new(),
+            random: Rng::with_seed(20_261_129),
             is_asked: Arc::default(),
             _life: None,
         })

@@ -8,7 +8,7 @@ pub mod late;
 pub mod meeting;
 pub mod secure;
 
-use pushlab_server::{Config, Guests, Io, MakeLog, Server, ServerError, Stats};
+use pushlab_server::{Config, Guests, Io, Limits, MakeLog, Server, ServerError, Stats};
 use std::net::{SocketAddr, TcpStream};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -51,6 +51,7 @@ impl Subject {
     pub fn start_at(address: SocketAddr, cores: usize, change: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config { cores, ..Config::new(address) };
         config.limits.drain_timeout = Duration::from_secs(3);
+        without_hurry(&mut config.limits);
         config.io = Some(io());
         // What other sites may not do is `site`'s to test.
         config.site.guests = Guests::Everybody;
@@ -99,6 +100,18 @@ impl Subject {
         assert!(comes_to(|| holds(&self.stats())), "waited in vain until {what}: {:?}", self.stats());
     }
 
+    /// How often the event loops turn while a poll waits for half a second, and how often their clock ticks meanwhile, which
+    /// it does ten times a second.
+    pub fn turns_during_a_poll(&self) -> (u64, u64) {
+        let mut http = http::Http::connect(self.address());
+        let before = self.stats();
+        let poll = http.get(&format!("/poll?channel=quiet&wait=0.5&after={}", before.cursor));
+        let after = self.stats();
+        let ticks = (after.t_ns - before.t_ns) / 100_000_000;
+        assert!(poll.status == 200 && ticks >= 4, "it waits: {poll:?}");
+        (after.turns - before.turns, ticks)
+    }
+
     /// Stops it and waits for its end.
     pub fn end(mut self) {
         let server = self.server.take().unwrap();
@@ -122,6 +135,13 @@ impl Drop for Subject {
             assert!(join(server).is_ok() || std::thread::panicking());
         }
     }
+}
+
+/// No peer is let go because its machine is busy: how long each may take is for the tests that set it.
+fn without_hurry(limits: &mut Limits) {
+    let for_ever = Duration::from_secs(3600);
+    (limits.head_timeout, limits.idle_timeout, limits.answer_timeout) = (for_ever, for_ever, for_ever);
+    (limits.write_timeout, limits.take_timeout, limits.heartbeat) = (for_ever, for_ever, for_ever);
 }
 
 /// Waits for the end of a server.
