@@ -2,8 +2,9 @@
 
 use crate::campaign::Place;
 use serde_json::Value;
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt as _;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 const CLIENTS: u64 = 6;
 const MISSED: u64 = 12;
@@ -72,14 +73,23 @@ fn a_server_that_is_started_again_is_followed_and_says_what_it_has_lost() {
     }
 }
 
+/// Writes a script that may be run. Another process does: a child that another test starts meanwhile would inherit the
+/// open file and keep it from being run.
+pub fn write_program(path: &Path, script: &str) {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "cat > \"$0\" && chmod 755 \"$0\""]).arg(path).stdin(Stdio::piped());
+    let mut shell = shell.spawn().unwrap();
+    shell.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+    assert!(shell.wait().unwrap().success());
+}
+
 #[test]
 fn a_server_that_does_not_come_back_has_failed() {
     let place = Place::new("storm-once");
     let (program, marker) = (place.path("once"), place.path("was-started"));
     let serve = format!("if [ \"$1\" = serve ]; then [ -e {0} ] && exit 3; touch {0}; fi", marker.display());
     let script = format!("#!/bin/sh\n{serve}\nexec {} \"$@\"\n", env!("CARGO_BIN_EXE_pushlab"));
-    std::fs::write(&program, script).unwrap();
-    std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    write_program(&program, &script);
     let runs = runs(&place, &format!("once={}", program.display()), "[\"websocket\"]", &["kill"]);
     let outcome = &runs[0].1["outcome"];
     assert_eq!((&outcome["outcome"], &outcome["phase"]), (&"failed".into(), &"load".into()), "{outcome}");
