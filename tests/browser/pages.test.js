@@ -132,7 +132,7 @@ async function assertStill(page, where, maxShifts) {
 }
 
 describe("pages", { concurrency: true }, () => {
-  describe("pages with nothing to show", () => {
+  describe("pages with nothing to show", { concurrency: 1 }, () => {
     const shared = serveForAll();
     before(() => mkdirSync(SCREENSHOTS, { recursive: true }));
 
@@ -141,7 +141,7 @@ describe("pages", { concurrency: true }, () => {
     });
   });
 
-  describe("pages with something to show", () => {
+  describe("pages with something to show", { concurrency: 1 }, () => {
     const shared = serveForAll({ command: "console" });
     before(async () => {
       mkdirSync(SCREENSHOTS, { recursive: true });
