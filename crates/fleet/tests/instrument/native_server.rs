@@ -57,6 +57,8 @@ struct Log {
     to_lose: AtomicUsize,
     /// What is done to clients that resume, and to how many of them still.
     spoil: Mutex<Option<(Spoil, usize)>>,
+    /// What clients were told that they do not get, for each of them.
+    withheld: Mutex<Vec<String>>,
     refuses: Option<Refuse>,
 }
 
@@ -169,6 +171,11 @@ impl NativeServer {
         *self.log.spoil.lock().unwrap() = Some((spoil, clients));
     }
 
+    /// What clients were told that they do not get, for each of them.
+    pub fn withheld(&self) -> Vec<String> {
+        self.log.withheld.lock().unwrap().clone()
+    }
+
     /// What publishes to a channel without a connection.
     pub fn publisher(&self) -> impl Fn(&str, &str) + Send + 'static {
         let log = Arc::clone(&self.log);
@@ -235,7 +242,11 @@ impl Log {
             None => (after, 0, None),
             Some(Spoil::Loses(count)) => (after, count, None),
             Some(Spoil::Doubles(count)) => (after - count, 0, None),
-            Some(Spoil::TellsGap) => (now, 0, Some(format!("[\"gap\",\"{}\",\"{}\"]", cursor(after), cursor(now)))),
+            Some(Spoil::TellsGap) => {
+                let messages = self.messages.lock().unwrap();
+                self.withheld.lock().unwrap().extend(messages[after..now].iter().map(|(_, data)| data.clone()));
+                (now, 0, Some(format!("[\"gap\",\"{}\",\"{}\"]", cursor(after), cursor(now))))
+            }
         }
     }
 
