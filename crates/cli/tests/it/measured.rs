@@ -3,6 +3,24 @@
 use crate::campaign::Place;
 use crate::networks::{small, sum};
 
+const FAR: &str =
+    "{ description = \"Far away\", source = \"this test\", down = { delay_ms = 80.0 }, up = { delay_ms = 80.0 } }";
+
+#[test]
+fn what_a_network_is_like_shows_in_the_figures() {
+    let place = Place::new("slow-link");
+    small(&place, &[("networks", "[\"local\", \"far\"]"), ("transports", "[\"sse\"]"), ("network.far", FAR)]);
+    let (report, code) = place.report(&["--quiet"]);
+    assert_eq!(code, 0, "{report:#}");
+    for run in place.exported("test") {
+        let name = run["cell"]["network"].as_str().unwrap();
+        let median = run["figures"]["latency_median"]["value"].as_f64().unwrap();
+        assert!(if name == "far" { median > 80.0 } else { median < 80.0 }, "{name}: {median} ms");
+    }
+    let (code, error) = place.fails(&["run", "experiment.toml", "--network", "5g"]);
+    assert!(code == 3 && error.contains("lan-100") && error.contains("far"), "{code}: {error}");
+}
+
 #[test]
 fn two_writes_wait_for_a_delayed_acknowledgement_where_nagle_is_on() {
     let place = Place::new("nagle");
