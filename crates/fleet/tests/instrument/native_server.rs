@@ -57,6 +57,8 @@ struct Log {
     to_lose: AtomicUsize,
     /// What is done to clients that resume, and to how many of them still.
     spoil: Mutex<Option<(Spoil, usize)>>,
+    /// How many messages were sent again that clients had before.
+    repeated: AtomicUsize,
     /// What clients were told that they do not get, for each of them.
     withheld: Mutex<Vec<String>>,
     refuses: Option<Refuse>,
@@ -171,6 +173,11 @@ impl NativeServer {
         *self.log.spoil.lock().unwrap() = Some((spoil, clients));
     }
 
+    /// How many messages were sent again that clients had before.
+    pub fn repeated(&self) -> u64 {
+        self.log.repeated.load(SeqCst) as u64
+    }
+
     /// What clients were told that they do not get, for each of them.
     pub fn withheld(&self) -> Vec<String> {
         self.log.withheld.lock().unwrap().clone()
@@ -241,7 +248,11 @@ impl Log {
         match taken {
             None => (after, 0, None),
             Some(Spoil::Loses(count)) => (after, count, None),
-            Some(Spoil::Doubles(count)) => (after - count, 0, None),
+            Some(Spoil::Doubles(count)) => {
+                let from = after.saturating_sub(count);
+                self.repeated.fetch_add(after - from, SeqCst);
+                (from, 0, None)
+            }
             Some(Spoil::TellsGap) => {
                 let messages = self.messages.lock().unwrap();
                 self.withheld.lock().unwrap().extend(messages[after..now].iter().map(|(_, data)| data.clone()));
