@@ -13,17 +13,19 @@ fn every_transport_delivers_everything_once_and_in_order() {
     let phases =
         "{ connect_ms = 10000, idle_ms = 100, warm_up_ms = 100, load_ms = 1000, drain_ms = 3000, after_ms = 50 }";
     let phases = ("phases", phases);
-    for scenario in [
-        "{ kind = \"feed\", interval_us = 5000, payload_bytes = 173 }",
-        "{ kind = \"chat\", interval_ms = 100, payload_bytes = 71 }",
-        "{ kind = \"echo\", interval_ms = 100, payload_bytes = 71 }",
-        "{ kind = \"upstream\", interval_ms = 100, payload_bytes = 71 }",
-        "{ kind = \"request\", payload_bytes = 71 }",
+    // Messages, streams and polls: crates/fleet/tests/instrument has the other scenarios over the other transports.
+    let one_of_each = "[\"websocket\", \"sse\", \"long-polling\"]";
+    for (transports, count, scenario) in [
+        (all, 6, "{ kind = \"feed\", interval_us = 5000, payload_bytes = 173 }"),
+        (all, 6, "{ kind = \"chat\", interval_ms = 100, payload_bytes = 71 }"),
+        (one_of_each, 3, "{ kind = \"echo\", interval_ms = 100, payload_bytes = 71 }"),
+        (one_of_each, 3, "{ kind = \"upstream\", interval_ms = 100, payload_bytes = 71 }"),
+        (one_of_each, 3, "{ kind = \"request\", payload_bytes = 71 }"),
     ] {
-        place.experiment(&[("transports", all), ("clients", "[5]"), ("scenario", scenario), polling, phases]);
+        place.experiment(&[("transports", transports), ("clients", "[5]"), ("scenario", scenario), polling, phases]);
         let (report, code) = place.report(&["--quiet"]);
         assert_eq!(code, 0, "{scenario}: {report:#}");
-        assert_eq!(points(&report).len(), 6);
+        assert_eq!(points(&report).len(), count);
         for point in points(&report) {
             assert_eq!(point["runs"], 1, "{scenario}: {point:#}");
             assert!(point["figures"]["delivered"]["value"].as_f64().unwrap() > 0.0, "{scenario}: {point:#}");

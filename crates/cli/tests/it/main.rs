@@ -19,6 +19,7 @@ mod fleet_failures;
 mod formats;
 mod handover;
 mod kills;
+mod measured;
 #[path = "../../../server/tests/it/harness/meeting.rs"]
 mod meeting;
 mod metrics;

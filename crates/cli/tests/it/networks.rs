@@ -12,7 +12,7 @@ const TRANSPORTS: &str =
     "[\"websocket\", \"sse\", \"http-streaming\", \"long-polling\", \"polling\", \"websocket-polling\"]";
 
 /// Five clients, thirty bytes, a hundred publications, and a silent end in which everything arrives.
-fn small(place: &Place, changes: &[(&str, &str)]) {
+pub fn small(place: &Place, changes: &[(&str, &str)]) {
     let own = [
         ("transports", TRANSPORTS),
         ("networks", "[\"local\"]"),
@@ -29,11 +29,23 @@ fn small(place: &Place, changes: &[(&str, &str)]) {
     place.experiment(&kept.chain(changes.iter().copied()).collect::<Vec<_>>());
 }
 
+/// Its runs, whose exit code a busy machine may make 8: a late link voids a run, and what it carried is counted all the same.
+fn carried(place: &Place, arguments: &[&str]) -> (Value, Vec<Value>) {
+    let (report, code) = place.report(&[&["--quiet"], arguments].concat());
+    let runs = place.exported("test");
+    assert!(code == 0 || code == 8 && runs.iter().any(is_late), "{code}: {report:#}");
+    (report, runs)
+}
+
+fn is_late(of: &Value) -> bool {
+    of["warnings"].to_string().contains("\"link-late\"")
+}
+
 fn load_of(run: &Value) -> &Value {
     &run["document"]["result"]["bytes_load"]
 }
 
-fn sum(of: &Value, names: &[&str]) -> i64 {
+pub fn sum(of: &Value, names: &[&str]) -> i64 {
     names.iter().map(|name| of[name].as_i64().unwrap_or_else(|| panic!("{name} in {of}"))).sum()
 }
 
@@ -57,10 +69,8 @@ fn totals_of(capture: &Path) -> [(i64, i64); 2] {
 fn the_links_counters_equal_a_capture_and_the_clients_account_for_every_byte() {
     let place = Place::new("bytes");
     small(&place, &[]);
-    let (report, code) = place.report(&["--quiet", "--capture"]);
-    assert_eq!(code, 0, "{report:#}");
+    let (report, runs) = carried(&place, &["--capture"]);
     assert_eq!(report["experiments"][0]["networks"], serde_json::json!(["local (nothing added)"]));
-    let runs = place.exported("test");
     assert_eq!(runs.len(), 6);
     for run in runs {
         let transport = run["cell"]["transport"].as_str().unwrap();
@@ -94,10 +104,15 @@ fn the_links_counters_equal_a_capture_and_the_clients_account_for_every_byte() {
             }
         }
         // A poll may be under way when the load begins.
-        let figure = |name: &str| run["figures"][name]["value"].as_f64().unwrap();
-        let rest = figure("bytes_unaccounted") * sum(load_of(&run), &["deliveries"]) as f64;
-        assert!(rest.abs() <= 5.0 * 700.0, "{transport}: {rest} bytes unaccounted for");
-        assert!((figure("bytes_sum") + figure("bytes_unaccounted") - figure("bytes_link")).abs() < 0.01, "{transport}");
+        let figures =
+            ["bytes_unaccounted", "bytes_sum", "bytes_link"].map(|name| run["figures"][name]["value"].as_f64());
+        if let [Some(unaccounted), Some(of_clients), Some(of_link)] = figures {
+            let rest = unaccounted * sum(load_of(&run), &["deliveries"]) as f64;
+            assert!(rest.abs() <= 5.0 * 700.0, "{transport}: {rest} bytes unaccounted for");
+            assert!((of_clients + unaccounted - of_link).abs() < 0.01, "{transport}");
+        } else {
+            assert!(is_late(&run), "{run:#}");
+        }
         let payload = sum(&uses["down"], &["payload"]);
         assert_eq!(payload, 30 * sum(uses, &["deliveries"]), "{transport}: nothing else is payload");
         assert_eq!(run["counts"]["lost"], 0, "{transport}");
@@ -108,9 +123,7 @@ fn the_links_counters_equal_a_capture_and_the_clients_account_for_every_byte() {
 fn tls_is_accounted_for_too() {
     let place = Place::new("tls-bytes");
     small(&place, &[("sockets", "{ tls = true }"), ("transports", "[\"websocket\", \"polling\"]")]);
-    let (report, code) = place.report(&["--quiet"]);
-    assert_eq!(code, 0, "{report:#}");
-    for run in place.exported("test") {
+    for run in carried(&place, &[]).1 {
         let (network, uses) = (&run["document"]["network"], &run["document"]["result"]["bytes_whole"]);
         for way in ["down", "up"] {
             let told = sum(&uses[way], &["payload", "dialect", "framing", "heads", "tls"]);
@@ -124,72 +137,6 @@ fn tls_is_accounted_for_too() {
         }
     }
 }
-
-#[test]
-fn what_a_network_is_like_shows_in_the_figures() {
-    let place = Place::new("slow-link");
-    small(&place, &[("networks", "[\"local\", \"far\"]"), ("transports", "[\"sse\"]"), ("network.far", FAR)]);
-    let (report, code) = place.report(&["--quiet"]);
-    assert_eq!(code, 0, "{report:#}");
-    for run in place.exported("test") {
-        let name = run["cell"]["network"].as_str().unwrap();
-        let median = run["figures"]["latency_median"]["value"].as_f64().unwrap();
-        assert!(if name == "far" { median > 80.0 } else { median < 80.0 }, "{name}: {median} ms");
-    }
-    let (code, error) = place.fails(&["run", "experiment.toml", "--network", "5g"]);
-    assert!(code == 3 && error.contains("lan-100") && error.contains("far"), "{code}: {error}");
-}
-
-#[test]
-fn two_writes_wait_for_a_delayed_acknowledgement_where_nagle_is_on() {
-    let place = Place::new("nagle");
-    let mut medians = Vec::new();
-    for sockets in ["{}", "{ writes_per_event = 2, nagle = true, delayed_acks = true }"] {
-        let scenario = "{ kind = \"feed\", interval_us = 100000, payload_bytes = 60 }";
-        // The first sixteen segments of a connection are acknowledged at once.
-        let phases =
-            "{ connect_ms = 10000, idle_ms = 100, warm_up_ms = 2500, load_ms = 1000, drain_ms = 3000, after_ms = 0 }";
-        small(&place, &[("transports", "[\"sse\"]"), ("sockets", sockets), ("scenario", scenario), ("phases", phases)]);
-        let (report, code) = place.report(&["--quiet", "--fresh"]);
-        assert_eq!(code, 0, "{report:#}");
-        medians.push(place.exported("test")[0]["figures"]["latency_median"]["value"].as_f64().unwrap());
-    }
-    // Linux waits for 40 ms at least.
-    assert!(medians[1] > medians[0] + 30.0, "{medians:?}");
-}
-
-#[test]
-fn acknowledgements_that_the_link_delays_hold_up_what_nagle_holds_back() {
-    let place = Place::new("ack-delay");
-    let sockets =
-        ["writes_per_event = 2, ack_delay_ms = 200", "writes_per_event = 2, ack_delay_ms = 200, nagle = true"];
-    let measured = sockets.map(|sockets| {
-        let scenario = "{ kind = \"feed\", interval_us = 100000, payload_bytes = 60 }";
-        let phases =
-            "{ connect_ms = 10000, idle_ms = 100, warm_up_ms = 500, load_ms = 2000, drain_ms = 3000, after_ms = 0 }";
-        let sockets = format!("{{ {sockets} }}");
-        small(
-            &place,
-            &[("transports", "[\"sse\"]"), ("sockets", &sockets), ("scenario", scenario), ("phases", phases)],
-        );
-        let (report, code) = place.report(&["--quiet", "--fresh"]);
-        assert_eq!(code, 0, "{report:#}");
-        let run = place.exported("test").remove(0);
-        let whole = &run["document"]["network"]["whole"];
-        assert_eq!(whole["down"]["clients"]["retransmitted_packets"], 0, "{whole:#}");
-        assert_eq!(whole["up"]["clients"]["lost_packets"], 0, "{whole:#}");
-        (run["figures"]["latency_mean"]["value"].as_f64().unwrap(), sum(whole, &["delayed_acks", "spared_acks"]))
-    });
-    let [(without, _), (with, changed)] = measured;
-    // What is sent waits for 200 ms, and two events 100 ms apart go together: one waits for 100 ms more than the other.
-    assert!(with > without + 30.0 && changed > 20, "{measured:?}");
-    small(&place, &[("networks", "[]"), ("sockets", "{ ack_delay_ms = 200 }")]);
-    let (code, error) = place.fails(&["run", "experiment.toml"]);
-    assert!(code == 3 && error.contains("sockets.ack_delay_ms") && error.contains("networks"), "{code}: {error}");
-}
-
-const FAR: &str =
-    "{ description = \"Far away\", source = \"this test\", down = { delay_ms = 80.0 }, up = { delay_ms = 80.0 } }";
 
 /// Network namespaces in which some process lives.
 fn namespaces() -> BTreeSet<String> {
@@ -263,8 +210,7 @@ fn an_ordinary_user_measures_over_a_network() {
     let place = Place::new("ordinary");
     small(&place, &[("transports", "[\"sse\"]")]);
     if !pushlab_os::process::is_root() {
-        let (report, code) = place.report(&["--quiet"]);
-        assert_eq!(code, 0, "{report:#}");
+        carried(&place, &[]);
         return;
     }
     const SCRIPT: &str = "mount -t tmpfs none /dev/net && mknod -m 666 /dev/net/tun c 10 200 && \
@@ -277,9 +223,10 @@ fn an_ordinary_user_measures_over_a_network() {
     command.args(["run", "experiment.toml", "--quiet", "--json"]).current_dir(place.path("")).stdin(Stdio::null());
     command.env("PUSHLAB_STORE", place.store_path()).env("XDG_DATA_HOME", place.path(""));
     let output = command.output().unwrap();
-    let (error, report) = (String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
-    assert_eq!(output.status.code(), Some(0), "{error}{report}");
-    let run = &place.exported("test")[0];
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(matches!(output.status.code(), Some(0 | 8)), "{error}");
+    let run = place.exported("test").remove(0);
+    assert!(output.status.success() || is_late(&run), "{error}");
     let packets = sum(&run["document"]["network"]["whole"]["down"]["clients"], &["packets"]);
     assert!(packets > 100, "{packets}");
 }

@@ -69,7 +69,8 @@ fn every_byte_of_a_chat_is_accounted_for_over_every_transport() {
         let (whole, published) = (result.bytes_whole, server.published().len() as u64);
         assert!(published > result.published, "the warm-up counts too");
         assert_eq!(whole.deliveries, published * 5, "{transport}");
-        assert!((result.delivered..whole.deliveries).contains(&result.bytes_load.deliveries), "{transport}");
+        // On a busy machine, what the warm-up published may all come in the load phase.
+        assert!((result.delivered..=whole.deliveries).contains(&result.bytes_load.deliveries), "{transport}");
         assert_eq!((whole.up.payload, whole.down.payload), (published * DATA, published * 5 * DATA), "{transport}");
         assert!(whole.down.dialect > 0 && whole.down.heads > 0, "{transport}");
         assert_eq!(whole.up.framing > 0, transport.is_bidirectional(), "{transport}");

@@ -3,7 +3,6 @@
 use crate::feed_server::{Fault, Faults, FeedServer};
 use crate::plans::{plan, start_of, with_prober};
 use pushlab_fleet::{RunError, Threads};
-use pushlab_os::process::set_niceness;
 use pushlab_wire::transport::Transport;
 use pushlab_workload::messages::LoadError;
 use pushlab_workload::plan::{Phase, Phases, Plan, ProberPath};
@@ -14,55 +13,14 @@ use std::net::TcpListener;
 const FEED: Scenario =
     Scenario::Feed { interval_us: 5_000, payload_bytes: 173, by: FeedBy::BackEnd, upstream_interval_ms: None };
 
-fn run_feed(faults: Faults, change: impl FnOnce(Plan) -> Plan) -> (LoadResult, FeedServer) {
+/// Runs a feed of 5 ms for 300 ms to four clients, unless `change` makes it another.
+pub fn run_feed(faults: Faults, change: impl FnOnce(Plan) -> Plan) -> (LoadResult, FeedServer) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let back_end = listener.local_addr().unwrap();
     let server = FeedServer::start(back_end, faults);
     let base = plan(server.address, Transport::WebSocket, 4, FEED);
     let plan = change(Plan { backend_listen: Some(back_end), ..base });
     (Threads::run(&plan, Some(listener), &mut |_| ()).unwrap(), server)
-}
-
-/// Messages of 50 ms.
-const WINDOW: usize = 10;
-
-/// What deliveries took beyond the delay, ns: the median of the window in which it is lowest.
-fn lowest_median(result: &LoadResult, delay_ns: u64) -> i64 {
-    let mut windows = vec![Vec::new(); 300 / WINDOW];
-    for row in &result.deliveries {
-        windows[row.sequence as usize / WINDOW].push((row.delivered_ns - row.intended_ns) as i64 - delay_ns as i64);
-    }
-    let median = |mut window: Vec<i64>| {
-        window.sort_unstable();
-        window[window.len() / 2]
-    };
-    windows.into_iter().map(median).min().unwrap()
-}
-
-/// The acceptance test of the instrument. A busy machine holds up the fake server too, but not all the time: what the
-/// instrument adds it adds in each window, and to the fastest deliveries.
-#[test]
-fn known_delays_come_back() {
-    let thread = std::fs::read_link("/proc/thread-self").unwrap();
-    // Before what else runs here, and so do the threads that it starts, where that is allowed.
-    let _ = set_niceness(thread.file_name().unwrap().to_str().unwrap().parse().unwrap(), -20);
-    for delay_ms in [5u64, 50] {
-        let faults = Faults { delay_ns: delay_ms * 1_000_000, receipt_ns: Some(0), ..Faults::default() };
-        let (result, _) = run_feed(faults, |plan| Plan {
-            loops: 1,
-            receipts: true,
-            phases: Phases { load_ms: 1_500, ..plan.phases.clone() },
-            ..plan
-        });
-        assert_eq!((result.delivered, result.lost, result.deliveries.len()), (1_200, 0, 1_200));
-        let early = result.deliveries.iter().find(|row| row.delivered_ns < row.intended_ns + faults.delay_ns);
-        assert!(early.is_none(), "nothing arrives before it was sent: {early:?}");
-        let tenth = result.latency.quantile(0.1).unwrap() as i64 - faults.delay_ns as i64;
-        let median = lowest_median(&result, faults.delay_ns);
-        let told = format!("delay {delay_ms} ms: the fastest tenth is {tenth} ns off, the lowest median {median} ns");
-        println!("{told}");
-        assert!(tenth <= 300_000 && median <= 300_000, "{told}");
-    }
 }
 
 #[test]

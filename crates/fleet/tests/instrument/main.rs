@@ -15,6 +15,7 @@ mod foreign_server;
 mod hosts;
 mod http2;
 mod lanes;
+mod measured;
 mod native_server;
 mod plans;
 mod refusals;

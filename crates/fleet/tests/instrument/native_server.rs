@@ -57,6 +57,10 @@ struct Log {
     to_lose: AtomicUsize,
     /// What is done to clients that resume, and to how many of them still.
     spoil: Mutex<Option<(Spoil, usize)>>,
+    /// How many messages were sent again that clients had before.
+    repeated: AtomicUsize,
+    /// What clients were told that they do not get, for each of them.
+    withheld: Mutex<Vec<String>>,
     refuses: Option<Refuse>,
 }
 
@@ -169,6 +173,16 @@ impl NativeServer {
         *self.log.spoil.lock().unwrap() = Some((spoil, clients));
     }
 
+    /// How many messages were sent again that clients had before.
+    pub fn repeated(&self) -> u64 {
+        self.log.repeated.load(SeqCst) as u64
+    }
+
+    /// What clients were told that they do not get, for each of them.
+    pub fn withheld(&self) -> Vec<String> {
+        self.log.withheld.lock().unwrap().clone()
+    }
+
     /// What publishes to a channel without a connection.
     pub fn publisher(&self) -> impl Fn(&str, &str) + Send + 'static {
         let log = Arc::clone(&self.log);
@@ -234,8 +248,16 @@ impl Log {
         match taken {
             None => (after, 0, None),
             Some(Spoil::Loses(count)) => (after, count, None),
-            Some(Spoil::Doubles(count)) => (after - count, 0, None),
-            Some(Spoil::TellsGap) => (now, 0, Some(format!("[\"gap\",\"{}\",\"{}\"]", cursor(after), cursor(now)))),
+            Some(Spoil::Doubles(count)) => {
+                let from = after.saturating_sub(count);
+                self.repeated.fetch_add(after - from, SeqCst);
+                (from, 0, None)
+            }
+            Some(Spoil::TellsGap) => {
+                let messages = self.messages.lock().unwrap();
+                self.withheld.lock().unwrap().extend(messages[after..now].iter().map(|(_, data)| data.clone()));
+                (now, 0, Some(format!("[\"gap\",\"{}\",\"{}\"]", cursor(after), cursor(now))))
+            }
         }
     }
 

@@ -1,9 +1,10 @@
 //! Clients that are cut off at once: what they missed, and what becomes of it.
 
 use crate::native_server::{NativeServer, Spoil};
-use crate::plans::{plan, run};
+use crate::plans::{plan, run, start_of};
 use pushlab_fleet::Threads;
 use pushlab_server::{Config, Server};
+use pushlab_wire::stamp::Stamp;
 use pushlab_wire::transport::Transport;
 use pushlab_workload::messages::RunEvent;
 use pushlab_workload::plan::{Phase, Phases, Plan};
@@ -70,7 +71,10 @@ fn what_was_there_before_the_cut_and_comes_again_is_doubled() {
         server.spoil(Spoil::Doubles(EACH), SPOILED as usize);
         let result = run(&storm(server.address, transport, 0));
         assert_counts(&result, 0, u64::from(CLIENTS), transport);
-        assert_eq!(knowledge(&result), [SPOILED * EACH as u64, 0, 0, 0], "{transport}");
+        // Who is cut off from a busy server may have less than two.
+        let repeated = server.repeated();
+        assert!((1..=SPOILED * EACH as u64).contains(&repeated), "{transport}: {repeated}");
+        assert_eq!(knowledge(&result), [repeated, 0, 0, 0], "{transport}");
     }
 }
 
@@ -82,7 +86,11 @@ fn whoever_is_told_of_a_gap_knows() {
         let plan = storm(server.address, transport, 0);
         let phases = Phases { drain_ms: 2_000, ..plan.phases.clone() };
         let result = run(&Plan { phases, ..plan });
-        let gone = SPOILED * u64::from(MISSED);
+        // Who comes back to a busy server may be told before all of the load is published.
+        let load_ns = start_of(&result, Phase::Load);
+        let withheld = server.withheld().into_iter().map(|data| Stamp::find(data.as_bytes()).unwrap());
+        let gone = withheld.filter(|stamp| stamp.instant_ns >= load_ns).count() as u64;
+        assert!((SPOILED..=SPOILED * u64::from(MISSED)).contains(&gone), "{transport}: {gone}");
         assert_counts(&result, gone, u64::from(CLIENTS) - SPOILED, transport);
         assert_eq!(knowledge(&result), [0, SPOILED, gone, 0], "{transport}");
     }
