@@ -26,9 +26,9 @@ export default defineConfig(({ mode }) => {
     test: {
       environment: "node",
       setupFiles: "test/same-pauses.ts",
-      // One file at a time: servers, proxies and clients of several would disturb each other.
-      fileParallelism: false,
-      testTimeout: 30_000,
+      // They mostly wait.
+      maxWorkers: 4,
+      testTimeout: 60_000,
     },
   };
 });
