@@ -1,6 +1,6 @@
 //! Clients in real browsers: nothing lost, limits and slowed timers seen, nothing left behind.
 
-use crate::campaign::{Place, children, signal, wait_for};
+use crate::campaign::{Place, children, signal, wait_for, write_program};
 use crate::receipts::{Served, assert_whole};
 use crate::worker::{self, Run};
 use pushlab_dialects::Dialect;
@@ -12,7 +12,6 @@ use pushlab_workload::plan::{
 use pushlab_workload::scenario::Scenario;
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::Value;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -363,8 +362,7 @@ fn instead_of_firefox(folder: &Path, script: &str) -> PathBuf {
     let programs = folder.with_extension("bin");
     std::fs::create_dir(&programs).unwrap();
     let program = programs.join("firefox-esr");
-    std::fs::write(&program, script).unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&program, script);
     programs
 }
 

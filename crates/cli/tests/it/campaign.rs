@@ -3,7 +3,8 @@
 use pushlab_os::process::{Signal, send};
 use pushlab_store::Store;
 use serde_json::Value;
-use std::path::PathBuf;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -176,4 +177,14 @@ pub fn points(report: &Value) -> Vec<&Value> {
     let experiments = report["experiments"].as_array().unwrap();
     let series = experiments.iter().flat_map(|e| e["series"].as_array().unwrap());
     series.flat_map(|s| s["points"].as_array().unwrap()).collect()
+}
+
+/// Writes a script that may be run. Another process does: a child that another test starts meanwhile would inherit the
+/// open file and keep it from being run.
+pub fn write_program(path: &Path, script: &str) {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "cat > \"$0\" && chmod 755 \"$0\""]).arg(path).stdin(Stdio::piped());
+    let mut shell = shell.spawn().unwrap();
+    shell.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+    assert!(shell.wait().unwrap().success());
 }

@@ -1,10 +1,7 @@
 //! Storms in which our server itself is started again.
 
-use crate::campaign::Place;
+use crate::campaign::{Place, write_program};
 use serde_json::Value;
-use std::io::Write as _;
-use std::path::Path;
-use std::process::{Command, Stdio};
 
 const CLIENTS: u64 = 6;
 const MISSED: u64 = 12;
@@ -71,16 +68,6 @@ fn a_server_that_is_started_again_is_followed_and_says_what_it_has_lost() {
         assert!(accepted.is_sorted() && *accepted.last().unwrap() >= 2 * CLIENTS, "{what}: {accepted:?}");
         assert!(figure("memory_after") > 0.0, "{what}");
     }
-}
-
-/// Writes a script that may be run. Another process does: a child that another test starts meanwhile would inherit the
-/// open file and keep it from being run.
-pub fn write_program(path: &Path, script: &str) {
-    let mut shell = Command::new("sh");
-    shell.args(["-c", "cat > \"$0\" && chmod 755 \"$0\""]).arg(path).stdin(Stdio::piped());
-    let mut shell = shell.spawn().unwrap();
-    shell.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
-    assert!(shell.wait().unwrap().success());
 }
 
 #[test]

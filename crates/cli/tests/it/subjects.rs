@@ -1,10 +1,9 @@
 //! Foreign subjects that do not do what they should: every failure is recorded, in time, and nothing is left running.
 
-use crate::campaign::{Place, children, points, signal, wait_for};
+use crate::campaign::{Place, children, points, signal, wait_for, write_program};
 use crate::failures::cpu_ticks;
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -149,8 +148,7 @@ fn hang_in_mid_load(load_ms: u32) {
     let [one, other] = &numbers;
     let server = env!("CARGO_BIN_EXE_pushlab");
     let script = format!("#!/bin/sh\nsleep {one} &\nsetsid sleep {other} &\nexec {server} \"$@\"\n");
-    std::fs::write(place.path("server"), script).unwrap();
-    std::fs::set_permissions(place.path("server"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&place.path("server"), &script);
     place.experiment(&[
         ("subjects", &format!("[\"wrapped={}\"]", place.path("server").display())),
         ("transports", "[\"websocket\"]"),
