@@ -26,8 +26,18 @@ export async function leave(t) {
   for (const { page } of leaving) await page.browserContext().close();
 }
 
-/** What a page that is being loaded, and is another one next, has no answer to. */
-const OF_LOADING = /Execution context was destroyed|Cannot find context|detached/;
+/** What a page that is being loaded, and is another one next, has no answer to: Chromium's words, then Firefox's. */
+const OF_LOADING = /Execution context was destroyed|Cannot find context|detached|no such (node|frame|handle)/;
+
+/** What `look` gives of a page, or `nothing` while the page becomes another one. */
+async function onceLoaded(look, nothing) {
+  try {
+    return await look();
+  } catch (error) {
+    if (!OF_LOADING.test(error.message)) throw error;
+    return nothing;
+  }
+}
 
 /** A visitor's page, alone in a context of its own. */
 export class Visitor {
@@ -119,11 +129,7 @@ export class Visitor {
       return handle !== null;
     };
     await until(
-      () =>
-        look().catch((error) => {
-          if (within !== undefined || !OF_LOADING.test(error.message)) throw error;
-          return false;
-        }),
+      () => (within === undefined ? onceLoaded(look, false) : look()),
       async () => `${this.name} finds ${role} ${name}; the page says: ${await this.text()}`,
     );
     return handle;
@@ -154,8 +160,8 @@ export class Visitor {
 
   /** The text of the page, or of an element. */
   async text(of) {
-    const scope = of ?? (await this.page.$("body"));
-    return scope === null ? "" : scope.evaluate(textOf);
+    const read = async () => (await (of ?? (await this.page.$("body")))?.evaluate(textOf)) ?? "";
+    return of === undefined ? onceLoaded(read, "") : read();
   }
 
   /** Waits until the page's text has that (a text, or a RegExp). */
