@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { guarded, token } from "./access.ts";
-import { runPage } from "./browser.ts";
+import { type File, runPage } from "./browser.ts";
 import { bundles } from "./bundles.ts";
 import { Server } from "./server.ts";
 
@@ -28,15 +28,15 @@ async function everyTransport(url: string) {
   return results;
 }
 
-/** Runs in the page. Each transport takes a token from another origin, then another, and loses a channel. */
-async function withTokens({ url, tokens }: { url: string; tokens: Record<string, string[]> }) {
+/** Runs in the page. Each transport takes a token from another origin, then one that is good, and loses a channel. */
+async function withTokens({ url, lives }: { url: string; lives: Record<string, number> }) {
   const results: Record<string, unknown> = {};
-  for (const [transport, [first, second]] of Object.entries(tokens)) {
+  for (const [transport, life] of Object.entries(lives)) {
     let calls = 0;
     const connection = window.Pushlab.connect(url, {
       channels: ["ada:a", "bob:a"],
       transport,
-      getToken: async () => (calls++ ? second : first),
+      getToken: async () => (await fetch(`/token/${calls++ ? 600 : life}`)).text(),
     });
     const data: unknown[] = [];
     const refused: string[] = [];
@@ -127,19 +127,22 @@ test("in Chromium, from another origin, by a script tag", { timeout: 90_000 }, a
 });
 
 test("in Chromium, from another origin, with tokens", { timeout: 90_000 }, async () => {
-  const server = await guarded(60);
-  // Time for a browser to start, however busy the machine is.
-  const [short, good, old] = [token("ada", 61), token("ada", 600), token("ada", -10)];
+  const server = await guarded(4);
   // The WebSocket renews one that is good; the others come with one that is not.
-  const tokens: Record<string, string[]> = { websocket: [short, good] };
-  for (const transport of ["sse", "http-streaming", "long-polling", "polling"])
-    tokens[transport] = [old, good];
-  const files = new Map([
-    ["/", page(withTokens, { url: server.base, tokens })],
+  const lives = {
+    websocket: 5,
+    sse: -10,
+    "http-streaming": -10,
+    "long-polling": -10,
+    polling: -10,
+  };
+  const files = new Map<string, File>([
+    ["/", page(withTokens, { url: server.base, lives })],
     ["/pushlab.js", (await bundles()).get("pushlab.iife.js") ?? ""],
+    ...[5, -10, 600].map((life): [string, File] => [`/token/${life}`, () => token("ada", life)]),
   ]);
   const one = (name: string) => ({ data: [name], refused: ["bob:a"], errors: [], lives: 1 });
-  const names = Object.keys(tokens);
+  const names = Object.keys(lives);
   expect(await runPage(files)).toEqual(Object.fromEntries(names.map((name) => [name, one(name)])));
 });
 

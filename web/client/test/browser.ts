@@ -15,8 +15,11 @@ const FLAGS =
   "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking " +
   "--disable-component-update --disable-sync --no-proxy-server";
 
+/** What a path has, or what makes it when it is asked for. */
+export type File = string | (() => string);
+
 /** Serves `files` by path (a path without an ending is HTML), opens `/`, and gives what the page sends with `report(value)`. */
-export async function runPage(files: Map<string, string>): Promise<unknown> {
+export async function runPage(files: Map<string, File>): Promise<unknown> {
   const reports: string[] = [];
   const server = http.createServer(async (request, response) => {
     const path = (request.url ?? "").split("?")[0] ?? "";
@@ -31,7 +34,7 @@ export async function runPage(files: Map<string, string>): Promise<unknown> {
     response.writeHead(file === undefined ? 404 : 200, {
       "content-type": `${type}; charset=utf-8`,
     });
-    response.end(file);
+    response.end(typeof file === "function" ? file() : file);
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
