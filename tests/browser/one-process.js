@@ -10,13 +10,13 @@ import "./browsers.js";
 
 /** How many files go on side by side: tests wait more than they work. */
 const LANES = 3;
-/** Those that follow the focus go on alone: Firefox has one window with it. */
-const FOLLOW_FOCUS = ["keyboard.test.js"];
+/** Those that follow the focus go on alone, since Firefox has one window with it, and those whose pages measure. */
+const ALONE = ["keyboard.test.js", "measure.test.js"];
 /** The longest begins first. */
 const LONGEST = "pages.test.js";
 
 const files = process.argv.slice(2);
-const isAlone = (file) => FOLLOW_FOCUS.includes(file);
+const isAlone = (file) => ALONE.includes(file);
 const define = (file) => describe(file, { concurrency: 1 }, () => import(pathToFileURL(resolve(file))));
 
 describe("alone", { concurrency: 1 }, () => files.filter(isAlone).forEach(define));
