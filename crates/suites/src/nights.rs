@@ -65,7 +65,7 @@ fn faults(nights: &[Night], suites: &[Suite], today: Date) -> Vec<String> {
         Some(format!("{name} {what}: make test-night SUITES=\"{name}\""))
     });
     let unknown = nights.iter().filter(|night| of_night().all(|name| *name != night.name));
-    let unknown = unknown.map(|Night { name, .. }| format!("{name} is no suite of a night: take it out of {FILE}"));
+    let unknown = unknown.map(|Night { name, .. }| format!("{name} is not a night suite: remove it from {FILE}"));
     wrong.chain(unknown).collect()
 }
 
@@ -154,7 +154,7 @@ mod tests {
             ),
             (
                 vec![night("kills", "2026-11-29"), night("rust", "2026-11-29")],
-                vec!["rust is no suite of a night: take it out of tests/nights.toml".to_owned()],
+                vec!["rust is not a night suite: remove it from tests/nights.toml".to_owned()],
             ),
         ] {
             assert_eq!(faults(&nights, &suites, today), expected);
