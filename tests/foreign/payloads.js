@@ -27,6 +27,9 @@ const HARD = [
   "[]",
 ];
 
+/** As many as hold each of the hard ones once. */
+export const EACH_HARD_ONE = 10 * HARD.length;
+
 /** So many JSON texts, every tenth a hard one, the others numbered. */
 export function payloads(count) {
   return Array.from({ length: count }, (_, n) =>

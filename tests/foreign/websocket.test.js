@@ -13,18 +13,6 @@ before(async (t) => {
   server = await Server.start(t);
 });
 
-test("numbers come back from a ping, data from an echo", async (t) => {
-  const socket = await Socket.open(t, server, "channel=a");
-  for (const n of [0, 7, Number.MAX_SAFE_INTEGER]) {
-    socket.send("ping", n);
-    await socket.frame("pong", n);
-  }
-  for (const data of [{ a: ["</script>", "\u2028", "ä"] }, null, "text", []]) {
-    socket.send("echo", data);
-    await socket.frame("echo", data);
-  }
-});
-
 test("a ping frame is answered by a pong frame with its payload", async (t) => {
   const socket = await Socket.open(t, server, "channel=a");
   const pongs = [];
@@ -60,109 +48,12 @@ test("every form of length is read and written, up to the limit", async (t) => {
   assert.deepEqual(socket.data, [data]);
 });
 
-test("a message beyond the limit is refused with 1009", async (t) => {
-  const socket = await Socket.open(t, server, "channel=a");
-  socket.send("echo", "x".repeat(MAX_MESSAGE_BYTES - '["echo",""]'.length + 1));
-  await until(() => socket.closed, "the close");
-  assert.equal(socket.closed.code, 1009);
-});
-
 test("permessage-deflate may be offered and is not accepted", async (t) => {
   const options = { perMessageDeflate: { clientMaxWindowBits: 10 } };
   const socket = await Socket.open(t, server, "channel=a", options);
   assert.equal(socket.ws.extensions, "");
   socket.send("echo", "x".repeat(5000));
   await socket.frame("echo", "x".repeat(5000));
-});
-
-test("subscribes and unsubscribes", async (t) => {
-  const socket = await Socket.open(t, server, "channel=s1");
-  await socket.frame("cursor");
-  const pass = async (end) => {
-    await server.publish("s1", JSON.stringify(end));
-    await until(() => socket.data.at(-1) === end, "the last message");
-  };
-  await server.publish("s2", '"too early"');
-  socket.frames.length = 0;
-  socket.send("sub", "s2");
-  await socket.frame("cursor");
-  socket.send("sub", "s2");
-  await until(() => socket.frames.length === 2, "the second cursor");
-  await server.publish("s2", '"in time"');
-  await pass("first end");
-  socket.send("unsub", "s2");
-  socket.send("ping", 1);
-  await socket.frame("pong", 1);
-  await server.publish("s2", '"too late"');
-  await pass("second end");
-  assert.deepEqual(socket.data, ["in time", "first end", "second end"]);
-});
-
-test("publishes, and hears itself like everybody else", async (t) => {
-  const both = [];
-  for (const _ of [1, 2]) both.push(await Socket.open(t, server, "channel=room"));
-  for (const socket of both) await socket.frame("cursor");
-  for (const n of [1, 2, 3]) both[0].send("pub", "room", { n });
-  for (const socket of both) {
-    await until(() => socket.data.length === 3, "three messages");
-    assert.deepEqual(socket.data, [{ n: 1 }, { n: 2 }, { n: 3 }]);
-  }
-});
-
-test("one cursor resumes any set of channels", async (t) => {
-  const socket = await Socket.open(t, server, "channel=m1");
-  const [, cursor] = await socket.frame("cursor");
-  for (const n of [1, 2, 3]) {
-    for (const channel of ["m1", "m2", "m3"]) await server.publish(channel, `"${channel}.${n}"`);
-  }
-  const query = `channel=m3&channel=m2&after=${cursor}`;
-  const resumed = await Socket.open(t, server, query);
-  await until(() => resumed.data.length === 6, "six messages");
-  assert.deepEqual(resumed.data.toSorted(), ["m2.1", "m2.2", "m2.3", "m3.1", "m3.2", "m3.3"]);
-});
-
-test("mode=poll answers each poll at once and never pushes", async (t) => {
-  const socket = await Socket.open(t, server, "channel=polled&mode=poll");
-  const poll = async (cursor) => {
-    const before = socket.texts.length;
-    socket.send("poll", cursor);
-    await until(() => socket.texts.length > before, "a reply");
-    return JSON.parse(socket.texts.at(-1));
-  };
-  const [[name, start]] = await poll("");
-  assert.equal(name, "cursor");
-  for (const n of [1, 2]) await server.publish("polled", String(n));
-  socket.send("ping", 5);
-  await socket.frame("pong", 5);
-  assert.deepEqual(socket.data, [], "nothing is pushed");
-  const reply = await poll(start);
-  assert.deepEqual(
-    reply.map((frame) => frame[0]),
-    ["msg", "msg", "cursor"],
-  );
-  assert.deepEqual(
-    reply.slice(0, 2).map((frame) => frame[3]),
-    [1, 2],
-  );
-  assert.deepEqual(await poll(reply.at(-1)[1]), [reply.at(-1)]);
-});
-
-test("what is no frame is answered by an error that names it", async (t) => {
-  for (const [text, code] of [
-    ["{", "bad-frame"],
-    ['{"a":1}', "bad-frame"],
-    ['["what"]', "bad-frame"],
-    ['["ping",-1]', "bad-frame"],
-    ['["pub","a"]', "bad-frame"],
-    ['["sub","no channel"]', "bad-channel"],
-    ['["pub","no channel",1]', "bad-channel"],
-  ]) {
-    const socket = await Socket.open(t, server, "channel=a");
-    socket.ws.send(text);
-    const [, name, explanation] = await socket.frame("error");
-    assert.equal(name, code, text);
-    assert.equal(typeof explanation, "string");
-  }
 });
 
 test("closes as it is asked to", async (t) => {
