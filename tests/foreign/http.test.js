@@ -1,4 +1,4 @@
-// Publishing over HTTP, with Node's client and with pages of another origin.
+// Publishing and polling over HTTP, with Node's client and with pages of another origin.
 
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
@@ -11,6 +11,12 @@ before(async (t) => {
   server = await Server.start(t);
 });
 
+const poll = async (query) => {
+  const answer = await server.request("GET", `/poll?${query}`, { agent: false });
+  assert.equal(answer.status, 200, answer.text);
+  return JSON.parse(answer.text);
+};
+
 test("a body in chunks is published like one with a length", async (t) => {
   const socket = await Socket.open(t, server, "channel=c");
   await socket.frame("cursor");
@@ -20,6 +26,19 @@ test("a body in chunks is published like one with a length", async (t) => {
   assert.equal(answer.status, 200);
   await socket.frame("msg");
   assert.deepEqual(socket.data, [{ in: "chunks" }]);
+});
+
+test("short polling answers at once, long polling when something comes or the wait is over", async () => {
+  const [[name, cursor]] = await poll("channel=l");
+  assert.equal(name, "cursor");
+  assert.deepEqual(await poll(`channel=l&after=${cursor}`), [["cursor", cursor]]);
+  assert.deepEqual(await poll(`channel=l&after=${cursor}&wait=1`), [["cursor", cursor]]);
+  const held = poll(`channel=l&after=${cursor}&wait=25`);
+  const published = await server.publish("l", '"here"');
+  assert.deepEqual(await held, [
+    ["msg", "l", published, "here"],
+    ["cursor", published],
+  ]);
 });
 
 test("a page of another origin publishes JSON, and reads errors", async (t) => {

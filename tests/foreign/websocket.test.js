@@ -56,6 +56,66 @@ test("permessage-deflate may be offered and is not accepted", async (t) => {
   await socket.frame("echo", "x".repeat(5000));
 });
 
+test("subscribes and unsubscribes", async (t) => {
+  const socket = await Socket.open(t, server, "channel=s1");
+  await socket.frame("cursor");
+  const pass = async (end) => {
+    await server.publish("s1", JSON.stringify(end));
+    await until(() => socket.data.at(-1) === end, "the last message");
+  };
+  await server.publish("s2", '"too early"');
+  socket.frames.length = 0;
+  socket.send("sub", "s2");
+  await socket.frame("cursor");
+  socket.send("sub", "s2");
+  await until(() => socket.frames.length === 2, "the second cursor");
+  await server.publish("s2", '"in time"');
+  await pass("first end");
+  socket.send("unsub", "s2");
+  socket.send("ping", 1);
+  await socket.frame("pong", 1);
+  await server.publish("s2", '"too late"');
+  await pass("second end");
+  assert.deepEqual(socket.data, ["in time", "first end", "second end"]);
+});
+
+test("publishes, and hears itself like everybody else", async (t) => {
+  const both = [];
+  for (const _ of [1, 2]) both.push(await Socket.open(t, server, "channel=room"));
+  for (const socket of both) await socket.frame("cursor");
+  for (const n of [1, 2, 3]) both[0].send("pub", "room", { n });
+  for (const socket of both) {
+    await until(() => socket.data.length === 3, "three messages");
+    assert.deepEqual(socket.data, [{ n: 1 }, { n: 2 }, { n: 3 }]);
+  }
+});
+
+test("mode=poll answers each poll at once and never pushes", async (t) => {
+  const socket = await Socket.open(t, server, "channel=polled&mode=poll");
+  const poll = async (cursor) => {
+    const before = socket.texts.length;
+    socket.send("poll", cursor);
+    await until(() => socket.texts.length > before, "a reply");
+    return JSON.parse(socket.texts.at(-1));
+  };
+  const [[name, start]] = await poll("");
+  assert.equal(name, "cursor");
+  for (const n of [1, 2]) await server.publish("polled", String(n));
+  socket.send("ping", 5);
+  await socket.frame("pong", 5);
+  assert.deepEqual(socket.data, [], "nothing is pushed");
+  const reply = await poll(start);
+  assert.deepEqual(
+    reply.map((frame) => frame[0]),
+    ["msg", "msg", "cursor"],
+  );
+  assert.deepEqual(
+    reply.slice(0, 2).map((frame) => frame[3]),
+    [1, 2],
+  );
+  assert.deepEqual(await poll(reply.at(-1)[1]), [reply.at(-1)]);
+});
+
 test("closes as it is asked to", async (t) => {
   for (const [code, reason] of [
     [1000, "done"],
