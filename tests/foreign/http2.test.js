@@ -228,7 +228,8 @@ for (const [name, start] of Object.entries(WAYS)) {
         publication.child.stdin.end('{"by":"nghttp"}');
         const [name, first] = JSON.parse((await publication).stdout);
         assert.equal(name, "cursor");
-        const sent = payloads(200);
+        // A byte at a time, the large ones would take tens of thousands of round trips.
+        const sent = payloads(200).filter((text) => text.length < (habit.endsWith("of a byte") ? 1000 : Infinity));
         for (const text of sent) await way.server.publish("a", text);
         // What is queued when the server stops does not leave.
         await until(async () => {
