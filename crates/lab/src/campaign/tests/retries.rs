@@ -1,7 +1,9 @@
 //! Runs that are tried again, and what is kept of every try.
 
 use super::scripted::{DELIVERIES, Folder, TRY_MS, clock, experiment, failed, good, measured, warned};
+use crate::archive;
 use crate::run::Executed;
+use pushlab_analysis::report::{Asked, build};
 use pushlab_experiment::Experiment;
 use pushlab_stats::WarningCode;
 use pushlab_store::{Attempt, Run};
@@ -39,6 +41,37 @@ fn a_run_that_the_instrument_voids_is_tried_three_times_and_every_try_is_stored(
     assert_eq!(runs[1].earlier[0].figures["delivered"], DELIVERIES as f64);
     assert_eq!((&runs[1].started_at, warnings(&runs[1])), (&clock(3 * TRY_MS), vec![WarningCode::Lateness]));
     assert!([0, 2, 3].iter().all(|&other: &usize| runs[other].earlier.is_empty() && runs[other].warnings.is_empty()));
+}
+
+/// How certain a report says that a result is.
+fn certainty(folder: &Folder) -> String {
+    let result = archive::read(&folder.store(), 1, "").unwrap();
+    let report = build(&[result], &[], Asked::default(), String::new());
+    report.verdict.last().unwrap().clone()
+}
+
+#[test]
+fn a_report_says_why_runs_were_tried_again() {
+    let folder = Folder::new();
+    folder.carry_out(&four_runs(), |member, number| match (member.planned.order, number) {
+        (1, _) => warned(member, &[WarningCode::LongTurns]),
+        (2, 1) => Executed::LoadFailed(failed(member, "its process ended")),
+        (3, _) => Executed::Recorded(failed(member, "the subject ended with signal 9")),
+        _ => good(member),
+    });
+    let said = certainty(&folder);
+    let expected = "2 runs count (1 not at the first try), tried again because of load-failed 1 ×, long-turns 2 ×, \
+                    1 void, 1 failed;";
+    assert!(said.starts_with(expected), "{said}");
+}
+
+/// The load was the slower side of a closed loop: it is the subject that was fast.
+#[test]
+fn a_run_that_the_load_bounds_counts_at_once() {
+    let folder = Folder::new();
+    let (_, runs) = folder.carry_out(&four_runs(), |member, _| warned(member, &[WarningCode::GeneratorBound]));
+    assert!(runs.iter().all(|run| run.attempts == 1));
+    assert!(certainty(&folder).starts_with("4 runs count;"), "{}", certainty(&folder));
 }
 
 #[test]
