@@ -5,10 +5,9 @@
 //! again: it was the subject that was fast.
 
 use crate::observer::RunObserver;
-use crate::run::{Executed, execute};
-use crate::side_by_side::{Member, execute_together};
-use crate::standing::Standing;
-use crate::workplace::Workplace;
+use crate::place::Place;
+use crate::run::Executed;
+use crate::side_by_side::Member;
 use pushlab_analysis::report::RunValues;
 use pushlab_bus::CrewError;
 use pushlab_experiment::Experiment;
@@ -33,8 +32,7 @@ pub enum Stopped {
 /// Executes runs that go side by side, or a single one, and again while the rule says so of any of them.
 pub fn execute_until_valid(
     members: &[Member<'_>],
-    place: &Workplace,
-    standing: &mut Standing,
+    place: &mut impl Place,
     observer: &mut dyn RunObserver,
 ) -> Result<Vec<Box<RunRecord>>, Stopped> {
     let Some(first) = members.first().map(|member| member.experiment) else { return Ok(Vec::new()) };
@@ -43,12 +41,7 @@ pub fn execute_until_valid(
         experiments.iter_mut().for_each(|experiment| experiment.phases.warm_up_ms = warm_up_ms);
         let own = |(member, experiment)| Member { experiment, ..member };
         let members: Vec<Member<'_>> = members.iter().copied().zip(&experiments).map(own).collect();
-        match members[..] {
-            [Member { planned, experiment, side: None }] => {
-                vec![execute(planned, experiment, place, standing, None, observer)]
-            }
-            _ => execute_together(&members, place, observer),
-        }
+        place.execute(&members, observer)
     })
 }
 

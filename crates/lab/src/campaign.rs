@@ -1,23 +1,24 @@
 //! Experiments carried out: the order of their runs, and going on after an interruption.
 
+#[cfg(test)]
+mod tests;
+
 use crate::archive::{self, Archive, ArchiveError};
 use crate::attempts::{Stopped, execute_until_valid};
 use crate::checks::{CheckError, check_plans};
 use crate::header::{self, this_build};
 use crate::observer::RunObserver;
 use crate::pinning::Pinning;
+use crate::place::Place;
 use crate::planner::search::{Capacity, CapacitySearch, Search, SearchError};
 use crate::planner::{Matrix, Planned, Planner};
 use crate::side_by_side::Member;
-use crate::standing::Standing;
-use crate::wall_clock;
 use crate::workers::Workers;
 use crate::workplace::{Workplace, WorkplaceError};
 use pushlab_analysis::header::Header;
 use pushlab_analysis::report::RunValues;
 use pushlab_bus::CrewError;
 use pushlab_experiment::Experiment;
-use pushlab_os::affinity::pin_to;
 use pushlab_record::{PlannedRun, RunRecord};
 use pushlab_report::LeftOut;
 use pushlab_store::Store;
@@ -27,12 +28,13 @@ use pushlab_workload::messages::Progress;
 use pushlab_workload::plan::Phase;
 use std::path::{Path, PathBuf};
 
-/// A campaign: what a planner plans, carried out and stored.
-pub struct Campaign<P> {
+/// A campaign: what a planner plans, carried out at a place and stored.
+pub struct Campaign<P, W = Workplace> {
     planner: P,
     header: Header,
     archive: Archive,
-    place: Workplace,
+    place: W,
+    folder: PathBuf,
     so_far: Vec<RunValues>,
 }
 
@@ -114,15 +116,27 @@ impl Campaign<Matrix> {
     /// # Errors
     /// See [`CampaignError`].
     pub fn open(experiments: Vec<Experiment>, store: Store, start: Start) -> Result<Self, CampaignError> {
+        Self::open_at(experiments, store, &start, |pinning, logs| workplace(pinning, logs, &start))
+    }
+}
+
+impl<W: Place> Campaign<Matrix, W> {
+    /// The same, at a place that is made once its cores and the folder of its logs are known.
+    fn open_at(
+        experiments: Vec<Experiment>,
+        store: Store,
+        start: &Start,
+        make: impl FnOnce(Pinning, &Path) -> Result<W, WorkplaceError>,
+    ) -> Result<Self, CampaignError> {
         let pinning = Pinning::for_experiments(&experiments).map_err(CheckError::from)?;
         check_plans(&experiments, start.workers.seats(pinning.load.len()), start.workers.room())?;
         let is_same = |header: &Header| header.search.is_none() && header.experiments == experiments;
-        let (archive, header) = begin_or_go_on(store, &start, &pinning, is_same, |header| Header {
+        let (archive, header) = begin_or_go_on(store, start, &pinning, is_same, |header| Header {
             experiments: experiments.clone(),
             ..header
         })?;
         let planner = Matrix::new(&header.experiments, header.seed);
-        Self::of(planner, header, archive, pinning, &start)
+        Self::of(planner, header, archive, start, |logs| make(pinning, logs))
     }
 }
 
@@ -132,18 +146,30 @@ impl Campaign<CapacitySearch> {
     /// # Errors
     /// See [`CampaignError`].
     pub fn search(search: &Search, store: Store, start: Start) -> Result<Self, CampaignError> {
+        Self::search_at(search, store, &start, |pinning, logs| workplace(pinning, logs, &start))
+    }
+}
+
+impl<W: Place> Campaign<CapacitySearch, W> {
+    /// The same, at a place that is made once its cores and the folder of its logs are known.
+    fn search_at(
+        search: &Search,
+        store: Store,
+        start: &Start,
+        make: impl FnOnce(Pinning, &Path) -> Result<W, WorkplaceError>,
+    ) -> Result<Self, CampaignError> {
         let pinning = Pinning::for_experiments(std::slice::from_ref(&search.experiment)).map_err(CheckError::from)?;
         let seats = start.workers.seats(pinning.load.len());
         let room = start.workers.room();
         CapacitySearch::new(search, seats, room, 0)?;
         let wanted = search.header();
         let is_same = |header: &Header| header.search.as_ref() == Some(&wanted);
-        let (archive, header) = begin_or_go_on(store, &start, &pinning, is_same, |header| Header {
+        let (archive, header) = begin_or_go_on(store, start, &pinning, is_same, |header| Header {
             search: Some(wanted.clone()),
             ..header
         })?;
         let planner = CapacitySearch::new(search, seats, room, header.seed)?;
-        Self::of(planner, header, archive, pinning, &start)
+        Self::of(planner, header, archive, start, |logs| make(pinning, logs))
     }
 
     /// What was found so far.
@@ -152,23 +178,28 @@ impl Campaign<CapacitySearch> {
     }
 }
 
-impl<P: Planner> Campaign<P> {
+/// The place on this machine where a campaign's runs happen.
+fn workplace(pinning: Pinning, logs: &Path, start: &Start) -> Result<Workplace, WorkplaceError> {
+    Workplace::make(pinning, start.workers.clone(), start.agents.clone(), logs.to_owned(), start.captures)
+}
+
+impl<P: Planner, W: Place> Campaign<P, W> {
     fn of(
         planner: P,
         header: Header,
         archive: Archive,
-        pinning: Pinning,
         start: &Start,
+        make: impl FnOnce(&Path) -> Result<W, WorkplaceError>,
     ) -> Result<Self, CampaignError> {
-        let logs = start.out.join(header.folder_name(archive.id()));
-        let place = Workplace::make(pinning, start.workers.clone(), start.agents.clone(), logs, start.captures)?;
+        let folder = start.out.join(header.folder_name(archive.id()));
+        let place = make(&folder)?;
         let so_far = archive.runs()?;
-        Ok(Self { planner, header, archive, place, so_far })
+        Ok(Self { planner, header, archive, place, folder, so_far })
     }
 
     /// The folder of its report and logs.
     pub fn folder(&self) -> &Path {
-        &self.place.logs
+        &self.folder
     }
 
     /// Its number in the store.
@@ -188,7 +219,7 @@ impl<P: Planner> Campaign<P> {
     pub fn discard(self) -> Result<(), CampaignError> {
         self.archive.remove()?;
         // Logs that stay behind hurt nobody.
-        let _ = std::fs::remove_dir_all(&self.place.logs);
+        let _ = std::fs::remove_dir_all(&self.folder);
         Ok(())
     }
 
@@ -197,10 +228,7 @@ impl<P: Planner> Campaign<P> {
     /// # Errors
     /// When the store cannot be written.
     pub fn carry_out(&mut self, observer: &mut dyn Observer) -> Result<Ended, CampaignError> {
-        // Away from the subject's core; where that is not allowed the warning about shared cores says so.
-        let _ = pin_to(&self.place.pinning.load);
         let mut told = 0;
-        let mut standing = Standing::default();
         while let Some(block) = self.planner.block(&self.so_far) {
             self.replan()?;
             let known = self.planner.known(&self.so_far);
@@ -208,11 +236,11 @@ impl<P: Planner> Campaign<P> {
                 told = known.len();
                 observer.begin(&known, self.so_far.len(), self.archive.id());
             }
-            if self.carry_out_block(block, &mut standing, observer)? == Ended::Interrupted {
+            if self.carry_out_block(block, observer)? == Ended::Interrupted {
                 return Ok(Ended::Interrupted);
             }
         }
-        standing.retain(&[]);
+        self.place.keep_blocks(&[]);
         if told == 0 {
             observer.begin(&self.planner.known(&self.so_far), self.so_far.len(), self.archive.id());
         }
@@ -231,14 +259,9 @@ impl<P: Planner> Campaign<P> {
         Ok(())
     }
 
-    fn carry_out_block(
-        &mut self,
-        block: Vec<Planned>,
-        standing: &mut Standing,
-        observer: &mut dyn Observer,
-    ) -> Result<Ended, CampaignError> {
+    fn carry_out_block(&mut self, block: Vec<Planned>, observer: &mut dyn Observer) -> Result<Ended, CampaignError> {
         let runs = block.iter().filter_map(|planned| Some((planned.experiment.as_ref().ok()?, planned.run.repeat)));
-        standing.retain(&runs.map(|(experiment, repeat)| experiment.block_of(repeat)).collect::<Vec<_>>());
+        self.place.keep_blocks(&runs.map(|(experiment, repeat)| experiment.block_of(repeat)).collect::<Vec<_>>());
         let goes_beside = |one: &Planned, next: &Planned| {
             one.side.zip(next.side).is_some_and(|(one, next)| one.group == next.group && one.own < next.own)
         };
@@ -249,13 +272,13 @@ impl<P: Planner> Campaign<P> {
                 match &planned.experiment {
                     Ok(own) => runs.push(Member { planned: &planned.run, experiment: own, side: planned.side }),
                     Err(reason) => {
-                        let failed = RunRecord::failed(&planned.run, reason.clone(), wall_clock::now());
+                        let failed = RunRecord::failed(&planned.run, reason.clone(), self.place.now());
                         records.push(Box::new(failed));
                     }
                 }
             }
             if !runs.is_empty() {
-                match execute_until_valid(&runs, &self.place, standing, &mut Forward(observer)) {
+                match execute_until_valid(&runs, &mut self.place, &mut Forward(observer)) {
                     Ok(done) => records.extend(done),
                     Err(Stopped::Interrupted) => return Ok(Ended::Interrupted),
                     Err(Stopped::Unmanned(error)) => return Err(CampaignError::Fleet(error)),

@@ -11,6 +11,7 @@ use pushlab_subjects::manifest::{Manifest, Platform};
 use pushlab_subjects::named::{Named, Server};
 use pushlab_subjects::runtimes;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// What the catalogue says of the subjects that are in it: their name in results, and their part of it.
@@ -38,10 +39,13 @@ fn tools(experiments: &[Experiment]) -> BTreeSet<&'static str> {
 
 /// Hash of the program that runs.
 pub fn this_build() -> Option<u64> {
-    let bytes = std::fs::read(std::env::current_exe().ok()?).ok()?;
-    // In assembly, so that it is as fast in a build for tests, whose program is the largest.
-    let digest = ring::digest::digest(&ring::digest::SHA256, &bytes);
-    digest.as_ref().first_chunk().copied().map(u64::from_be_bytes)
+    static HASH: OnceLock<Option<u64>> = OnceLock::new();
+    *HASH.get_or_init(|| {
+        let bytes = std::fs::read(std::env::current_exe().ok()?).ok()?;
+        // In assembly, so that it is as fast in a build for tests, whose program is the largest.
+        let digest = ring::digest::digest(&ring::digest::SHA256, &bytes);
+        digest.as_ref().first_chunk().copied().map(u64::from_be_bytes)
+    })
 }
 
 /// What is known of the subjects of these experiments, by their names in results. A name may be that of a build or a

@@ -26,6 +26,7 @@ pub mod live;
 mod meeting;
 mod observer;
 mod pinning;
+mod place;
 mod planned;
 pub mod planner;
 mod run;

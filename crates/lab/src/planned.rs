@@ -120,6 +120,7 @@ mod tests {
     use crate::experiments;
     use pushlab_wire::transport::Transport;
     use pushlab_workload::phase::Periodic;
+    use pushlab_workload::scenario::Shape;
 
     #[test]
     fn every_repeat_of_a_cell_begins_to_publish_in_another_part_of_the_period() {
@@ -141,6 +142,16 @@ mod tests {
             assert_eq!(sorted, (0..u64::from(experiment.repeats)).collect::<Vec<_>>());
         }
         assert!(orders.iter().any(|order| *order != orders[0]), "each cell in an order of its own: {orders:?}");
+    }
+
+    #[test]
+    fn the_load_has_the_shape_of_the_experiment_and_lasts_as_long() {
+        let mut experiment = experiments::load("tangen-broadcast", None).unwrap();
+        experiment.shape = Shape::Step { factors: vec![0.5, 2.0] };
+        experiment.phases.load_ms = 300;
+        let planned = PlannedRun { order: 1, repeat: 1, seed: 1, cell: experiment.cells().remove(0) };
+        let plan = plan_of(&planned, &experiment, 1).unwrap();
+        assert_eq!((plan.shape, plan.phases, plan.turns), (experiment.shape.clone(), experiment.phases.clone(), None));
     }
 
     #[test]

@@ -43,36 +43,3 @@ fn runs_of_a_block_share_their_servers() {
     let addresses: BTreeSet<String> = runs.iter().map(address).collect();
     assert_eq!(addresses.len(), 4, "a start, an address");
 }
-
-/// Without blocks each run has a server of its own, and says nothing of it.
-#[test]
-fn runs_without_blocks_share_nothing() {
-    let place = Place::new("no-blocks");
-    place.experiment(&[("repeats", "1")]);
-    let (report, code) = place.report(&[]);
-    assert_eq!(code, 0, "{report:#}");
-    let runs = place.exported("test");
-    assert!(runs.iter().all(|run| run["document"].get("server_since").is_none()), "{runs:#?}");
-}
-
-#[test]
-fn what_cannot_share_a_start_is_refused() {
-    let place = Place::new("blocks-refused");
-    for (changes, why) in [
-        (vec![("blocks", "3"), ("repeats", "4")], "must be a multiple of it"),
-        (vec![("blocks", "0")], "must be a multiple of it"),
-        (vec![("blocks", "1")], "a feed's back end lasts for one run"),
-        (
-            vec![("blocks", "1"), ("scenario", "{ kind = \"idle\" }"), ("baseline_ms", "10")],
-            "is measured before the first client",
-        ),
-        (
-            vec![("blocks", "1"), ("scenario", "{ kind = \"idle\" }"), ("networks", "[\"4g\"]")],
-            "a network is made for each run",
-        ),
-    ] {
-        place.experiment(&changes);
-        let (code, error) = place.fails(&["run", "experiment.toml"]);
-        assert!(code == 3 && error.contains(why), "{changes:?}: {code} {error}");
-    }
-}

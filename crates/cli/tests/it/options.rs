@@ -1,47 +1,33 @@
-//! What is asked for on the command line reaches the worker.
+//! What is asked for on the command line is what the experiment says.
 
 use crate::campaign::{Place, wait_for};
 use serde_json::{Value, json};
 use std::process::Stdio;
 
-/// The plan that the first run's worker was given, and how many publications it made of it.
-fn plan(place: &Place, arguments: &[&str]) -> (Value, u64) {
-    place.prints(&[&["run", "experiment.toml", "--fresh", "--quiet"], arguments].concat());
-    let run = &place.exported("test")[0];
-    (run["document"]["plan"].clone(), run["counts"]["scheduled"].as_u64().unwrap())
-}
-
 #[test]
-fn shapes_and_lengths_of_the_load_reach_the_worker() {
-    let place = Place::new("shapes");
-    place.experiment(&[("transports", "[\"websocket\"]")]);
-    let (usual, scheduled) = plan(&place, &[]);
-    assert_eq!((&usual["shape"], &usual["phases"]["load_ms"]), (&json!({ "kind": "steady" }), &json!(400)));
-    assert_eq!(scheduled, 80);
-    // In 300 ms there are 60 when it is steady.
-    for (text, shape, publications) in [
-        ("ramp:0.5..2", json!({ "kind": "ramp", "from": 0.5, "to": 2.0 }), 75),
-        ("spike:3@100ms+50ms", json!({ "kind": "spike", "factor": 3.0, "at_ms": 100, "length_ms": 50 }), 80),
-        ("step:0.5,1,2", json!({ "kind": "step", "factors": [0.5, 1.0, 2.0] }), 70),
-    ] {
-        let (plan, scheduled) = plan(&place, &["--shape", text, "--load", "300ms"]);
-        assert!(scheduled.abs_diff(publications) <= 1, "{text}: {scheduled} publications, not {publications}");
-        assert_eq!((&plan["shape"], &plan["phases"]["load_ms"]), (&shape, &json!(300)), "{text}");
-    }
-    let before = place.rows().len();
-    for wrong in ["wave:1", "ramp:1", "spike:2", "step:"] {
-        let (code, error) = place.fails(&["run", "experiment.toml", "--shape", wrong]);
-        assert!(code == 2 && error.contains("ramp:0.1..2"), "{error}");
-    }
-    assert_eq!(place.fails(&["run", "experiment.toml", "--load", "long"]).0, 2);
-    assert_eq!(place.rows().len(), before);
+fn shape_and_length_of_the_load_are_as_asked_for() {
+    let place = Place::new("shape");
+    place.experiment(&[]);
+    let experiment = begun(&place, &["--shape", "step:0.5,1,2", "--load", "300ms"]);
+    let step = json!({ "kind": "step", "factors": [0.5, 1.0, 2.0] });
+    assert_eq!((&experiment["shape"], &experiment["phases"]["load_ms"]), (&step, &json!(300)));
 }
 
 #[test]
 fn what_makes_no_sense_is_refused_before_anything_runs() {
     let place = Place::new("senseless");
     place.experiment(&[]);
-    for (option, value) in [("--repeats", "0"), ("--repeats", "4000000000"), ("--load", "0s")] {
+    for wrong in ["wave:1", "ramp:1", "spike:2", "step:"] {
+        let (code, error) = place.fails(&["run", "experiment.toml", "--shape", wrong]);
+        assert!(code == 2 && error.contains("ramp:0.1..2"), "{error}");
+    }
+    let search = ["capacity", "experiment.toml", "--goal", "due(websocket) < 100"];
+    let (code, error) = place.fails(&[&search[..], &["--shares", "0"]].concat());
+    assert!(code == 2 && error.contains("a share is a number above 0"), "{code} {error}");
+    let (code, error) = place.fails(&[&search[..], &["--shares", "0.9", "--subject", "nobody"]].concat());
+    assert!(code == 3 && error.contains("nobody"), "{code} {error}");
+    let options = [("--repeats", "0"), ("--repeats", "4000000000"), ("--load", "0s"), ("--load", "long")];
+    for (option, value) in options {
         let (code, error) = place.fails(&["run", "experiment.toml", option, value]);
         assert!(matches!(code, 2 | 3), "{option} {value}: {code} {error}");
         assert!(error.contains(&option[2..]), "{error}");

@@ -1,4 +1,4 @@
-//! Runs that go side by side: in turns, or all at once.
+//! Runs that go side by side, in turns.
 
 use crate::campaign::Place;
 use serde_json::Value;
@@ -42,89 +42,5 @@ fn cells_of_a_repeat_take_turns_side_by_side() {
             assert_eq!(count("lost") + count("unsent"), 0);
             assert!(run["figures"].get("memory_kernel").is_none(), "the kernel's memory is that of both");
         }
-    }
-}
-
-#[test]
-fn cells_of_a_repeat_have_their_load_at_once() {
-    let place = Place::new("at-once");
-    place.experiment(&[
-        ("scenario", FEED),
-        ("phases", PHASES),
-        ("repeats", "1"),
-        ("at_once", "true"),
-        ("baseline_ms", "100"),
-        ("variants", "[{ name = \"one\" }, { name = \"other\", polling = { interval_ms = 100 } }]"),
-        ("transports", "[\"websocket\", \"polling\"]"),
-    ]);
-    let (report, code) = place.report(&["--seed", "3"]);
-    assert_eq!(code, 0, "{report:#}");
-    let runs = place.exported("test");
-    assert_eq!(runs.len(), 4);
-    let load = |run: &Value| {
-        let phases = run["phases"].as_array().unwrap().iter();
-        phases.clone().find(|phase| phase["name"] == "load").unwrap()["start_ns"].as_u64().unwrap()
-    };
-    let mut begins = BTreeSet::new();
-    for variant in ["one", "other"] {
-        let pair: Vec<&Value> = runs.iter().filter(|run| run["cell"]["variant"] == variant).collect();
-        // Each begins in another part of its periods, which are up to half a second.
-        assert!(load(pair[0]).abs_diff(load(pair[1])) < 600_000_000, "the load phases of both are the same 1.2 s");
-        begins.insert(load(pair[0]));
-        for run in pair {
-            assert_eq!(run["outcome"]["outcome"], "completed", "{run:#}");
-            let count = |name: &str| run["counts"][name].as_u64().unwrap();
-            assert!((235..=245).contains(&count("published")), "all of the load phase: {}", count("published"));
-            assert_eq!(count("lost") + count("unsent"), 0);
-            assert_eq!(run["document"]["side_by_side"], 2);
-            assert!(run["document"]["plan"]["turns"].is_null());
-            assert!(run["figures"].get("memory_kernel").is_none(), "the kernel's memory is that of both");
-        }
-    }
-    assert_eq!(begins.len(), 2, "each variant by itself");
-}
-
-#[test]
-fn a_server_that_fails_keeps_nobody_waiting() {
-    let place = Place::new("turns-failure");
-    place.experiment(&[
-        ("scenario", FEED),
-        ("phases", PHASES),
-        ("repeats", "1"),
-        ("turns_ms", "60"),
-        ("variants", "[{ name = \"good\" }, { name = \"bad\", server_options = [\"--no-such-option\"] }]"),
-        ("transports", "[\"websocket\"]"),
-    ]);
-    place.report(&[]);
-    let runs = place.exported("test");
-    let outcome = |variant: &str| {
-        let run = runs.iter().find(|run| run["cell"]["variant"] == variant).unwrap();
-        run["outcome"]["outcome"].as_str().unwrap().to_owned()
-    };
-    assert_eq!((outcome("good"), outcome("bad")), ("completed".to_owned(), "failed".to_owned()));
-}
-
-#[test]
-fn what_cannot_go_side_by_side_is_refused() {
-    let place = Place::new("turns-refused");
-    for (changes, why) in [
-        (vec![("turns_ms", "5")], "from 20 to 10000"),
-        (vec![("turns_ms", "200")], "phases.load_ms must be at least"),
-        (vec![("turns_ms", "50"), ("scenario", "{ kind = \"idle\" }")], "a load with a schedule"),
-        (
-            vec![("turns_ms", "50"), ("scenario", "{ kind = \"fan-out\", publishers = 1, payload_bytes = 173 }")],
-            "a load with a schedule",
-        ),
-        (vec![("turns_ms", "50"), ("networks", "[\"4g\"]")], "cannot have networks"),
-        (vec![("turns_ms", "50"), ("at_once", "true")], "at once or take turns"),
-        (
-            vec![("at_once", "true"), ("soak_minutes", "1")],
-            "at_once: runs that go side by side cannot have soak_minutes",
-        ),
-        (vec![("turns_ms", "50"), ("shape", "{ kind = \"ramp\", from = 0.5, to = 1.0 }")], "the shape must be steady"),
-    ] {
-        place.experiment(&[&[("scenario", FEED), ("phases", PHASES)], &changes[..]].concat());
-        let (code, error) = place.fails(&["run", "experiment.toml"]);
-        assert!(code == 3 && error.contains(why), "{changes:?}: {code} {error}");
     }
 }

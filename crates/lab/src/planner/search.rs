@@ -308,10 +308,10 @@ impl CapacitySearch {
         let own = self.search.at(transport, &[load]);
         let is_measured = self.check(&own).and_then(|()| {
             let mut runs = repeated(&own).map(|(cell, repeat)| done.at(&cell, repeat));
-            // The first that is not there, or failed, tells.
-            runs.try_fold(true, |_, run| match run {
+            // One that failed tells, and else one that is not there.
+            runs.try_fold(true, |are_there, run| match run {
                 None => Ok(false),
-                Some(run) => run.failure.clone().map_or(Ok(true), Err),
+                Some(run) => run.failure.clone().map_or(Ok(are_there), Err),
             })
         });
         Share { times, load, is_measured }
