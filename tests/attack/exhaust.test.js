@@ -179,7 +179,9 @@ describe("a subscriber that stops reading", () => {
 
   for (const policy of ["close", "drop-oldest", "conflate"]) {
     test(`costs bounded memory with --policy ${policy}`, async (t) => {
-      const server = await Server.start(t, ["--policy", policy, "--history-messages", "10"]);
+      // A slow machine takes longer to publish all of it than a peer may make no progress by default.
+      const patient = ["--write-timeout", "10m"];
+      const server = await Server.start(t, ["--policy", policy, "--history-messages", "10", ...patient]);
       const ordinary = await Socket.open(t, server, "channel=big");
       await ordinary.frame("cursor");
       const peers = await stall(t, server);
