@@ -9,7 +9,7 @@ use crate::checks::{CheckError, check_plans};
 use crate::header::{self, this_build};
 use crate::observer::RunObserver;
 use crate::pinning::Pinning;
-use crate::place::Place;
+use crate::place::{Place, ThisMachine};
 use crate::planner::search::{Capacity, CapacitySearch, Search, SearchError};
 use crate::planner::{Matrix, Planned, Planner};
 use crate::side_by_side::Member;
@@ -29,7 +29,7 @@ use pushlab_workload::plan::Phase;
 use std::path::{Path, PathBuf};
 
 /// A campaign: what a planner plans, carried out at a place and stored.
-pub struct Campaign<P, W = Workplace> {
+pub struct Campaign<P, W = ThisMachine> {
     planner: P,
     header: Header,
     archive: Archive,
@@ -116,7 +116,7 @@ impl Campaign<Matrix> {
     /// # Errors
     /// See [`CampaignError`].
     pub fn open(experiments: Vec<Experiment>, store: Store, start: Start) -> Result<Self, CampaignError> {
-        Self::open_at(experiments, store, &start, |pinning, logs| workplace(pinning, logs, &start))
+        Self::open_at(experiments, store, &start, |pinning, logs| this_machine(pinning, logs, &start))
     }
 }
 
@@ -146,7 +146,7 @@ impl Campaign<CapacitySearch> {
     /// # Errors
     /// See [`CampaignError`].
     pub fn search(search: &Search, store: Store, start: Start) -> Result<Self, CampaignError> {
-        Self::search_at(search, store, &start, |pinning, logs| workplace(pinning, logs, &start))
+        Self::search_at(search, store, &start, |pinning, logs| this_machine(pinning, logs, &start))
     }
 }
 
@@ -178,9 +178,10 @@ impl<W: Place> Campaign<CapacitySearch, W> {
     }
 }
 
-/// The place on this machine where a campaign's runs happen.
-fn workplace(pinning: Pinning, logs: &Path, start: &Start) -> Result<Workplace, WorkplaceError> {
-    Workplace::make(pinning, start.workers.clone(), start.agents.clone(), logs.to_owned(), start.captures)
+/// The place where a campaign's runs happen.
+fn this_machine(pinning: Pinning, logs: &Path, start: &Start) -> Result<ThisMachine, WorkplaceError> {
+    let (workers, agents) = (start.workers.clone(), start.agents.clone());
+    Workplace::make(pinning, workers, agents, logs.to_owned(), start.captures).map(ThisMachine::new)
 }
 
 impl<P: Planner, W: Place> Campaign<P, W> {

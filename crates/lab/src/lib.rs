@@ -15,7 +15,6 @@ pub mod archive;
 mod attempts;
 mod builds;
 mod campaign;
-mod certificate;
 mod checks;
 pub mod experiments;
 mod fit;

@@ -1,12 +1,12 @@
 //! Where the two sides of a run are: on the loopback interface, or in network namespaces at the ends of a link.
 
-use crate::certificate::Certificate;
 use pushlab_experiment::Experiment;
 use pushlab_link::capture::CaptureConfig;
 use pushlab_link::namespace::Namespace;
 use pushlab_link::network::{CLIENTS, CaptureFile, INSTRUMENTS, Network, NetworkConfig, SUBJECT};
 use pushlab_link::profile::Profile;
 use pushlab_record::PlannedRun;
+use pushlab_subjects::certificate::Certificate;
 use pushlab_subjects::fleet::Listener;
 use pushlab_workload::plan::{CLIENTS_PER_SOURCE, Sources};
 use std::io;

@@ -1,17 +1,9 @@
 //! Where a campaign's runs happen.
 
 use crate::builds::Builds;
-use crate::certificate;
-use crate::observer::RunObserver;
 use crate::pinning::Pinning;
-use crate::place::Place;
-use crate::run::{Executed, execute};
-use crate::side_by_side::{Member, execute_together};
-use crate::standing::Standing;
-use crate::wall_clock;
 use crate::workers::Workers;
-use pushlab_os::affinity::pin_to;
-use pushlab_subjects::leftovers;
+use pushlab_subjects::{certificate, leftovers};
 use pushlab_watch::agent::Agents;
 use std::io;
 use std::path::PathBuf;
@@ -32,8 +24,6 @@ pub struct Workplace {
     pub logs: PathBuf,
     /// Whether to keep every packet that crosses a link, beside the logs.
     pub captures: bool,
-    /// Servers that are up between runs.
-    standing: Standing,
 }
 
 /// Why there is no place for runs.
@@ -69,30 +59,7 @@ impl Workplace {
         // What may not be ended is somebody else's, and shows as a noisy neighbour if it matters.
         let _ = leftovers::clean();
         certificate::sweep(&logs);
-        let (builds, standing) = (Builds::default(), Standing::default());
-        Ok(Self { program, builds, pinning, workers, agents, logs, captures, standing })
-    }
-}
-
-impl Place for Workplace {
-    fn execute(&mut self, members: &[Member<'_>], observer: &mut dyn RunObserver) -> Vec<Executed> {
-        // Away from the subject's core; where that is not allowed the warning about shared cores says so.
-        let _ = pin_to(&self.pinning.load);
-        let [Member { planned, experiment, side: None }] = *members else {
-            return execute_together(members, self, observer);
-        };
-        let mut standing = std::mem::take(&mut self.standing);
-        let executed = execute(planned, experiment, self, &mut standing, None, observer);
-        self.standing = standing;
-        vec![executed]
-    }
-
-    fn keep_blocks(&mut self, blocks: &[u32]) {
-        self.standing.retain(blocks);
-    }
-
-    fn now(&self) -> String {
-        wall_clock::now()
+        Ok(Self { program, builds: Builds::default(), pinning, workers, agents, logs, captures })
     }
 }
 

@@ -10,6 +10,7 @@
 //! ```
 
 pub mod catalogue;
+pub mod certificate;
 pub mod check;
 pub mod external;
 pub mod facts;
