@@ -52,17 +52,20 @@ func gorilla(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	defer conn.Close()
-	defer clients.leave(channels, client)
-	defer close(client.gone)
 	go gorillaWrite(conn, client)
-	for {
-		_, data, err := conn.ReadMessage()
-		if err != nil {
-			return
+	// The handler ends, so that what net/http holds of the request can be collected.
+	go func() {
+		defer conn.Close()
+		defer clients.leave(channels, client)
+		defer close(client.gone)
+		for {
+			_, data, err := conn.ReadMessage()
+			if err != nil {
+				return
+			}
+			clients.publish(publish, data)
 		}
-		clients.publish(publish, data)
-	}
+	}()
 }
 
 // gorillaWrite is the only one who writes to the connection. When it cannot, it closes it and so ends the reader.
@@ -87,17 +90,19 @@ func gorillaEcho(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	defer conn.Close()
-	for {
-		kind, data, err := conn.ReadMessage()
-		if err != nil {
-			return
+	go func() {
+		defer conn.Close()
+		for {
+			kind, data, err := conn.ReadMessage()
+			if err != nil {
+				return
+			}
+			conn.EnableWriteCompression(len(data) >= compressionFrom)
+			if conn.WriteMessage(kind, data) != nil {
+				return
+			}
 		}
-		conn.EnableWriteCompression(len(data) >= compressionFrom)
-		if conn.WriteMessage(kind, data) != nil {
-			return
-		}
-	}
+	}()
 }
 
 // gwsHandler is told of what a connection receives; gws queues what it sends by itself.
