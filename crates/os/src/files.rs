@@ -48,6 +48,15 @@ pub fn settings_text(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text in UTF-8"))
 }
 
+/// How many bytes a user can still write where this folder is.
+///
+/// # Errors
+/// When there is none, or it may not be reached.
+pub fn bytes_left(folder: &Path) -> io::Result<u64> {
+    let of_disk = rustix::fs::statvfs(folder)?;
+    Ok(of_disk.f_bavail.saturating_mul(of_disk.f_frsize))
+}
+
 /// Opens a directory for its metadata alone, which takes no right to list it.
 ///
 /// # Errors

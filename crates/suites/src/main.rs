@@ -25,6 +25,7 @@ mod tools;
 mod turn;
 mod unstable;
 
+use pushlab_os::files;
 use pushlab_os::folder::TemporaryFolder;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -82,6 +83,9 @@ fn code(verdict: Result<Verdict, String>) -> ExitCode {
         }
     }
 }
+
+/// With less than this a folder counts as full, bytes: logs and results come in pieces.
+const SPACE_BYTES_MIN: u64 = 64 << 10;
 
 enum Verdict {
     Passed,
@@ -142,6 +146,8 @@ fn test(length: Length, names: &[String]) -> Result<Verdict, String> {
     let shares = Shares { executables: &executables, suites: &all };
     let jobs = able.into_iter().map(|suite| job(&root, suite, &shares)).collect();
     let results = schedule::run(&place, jobs, &mut |outcome| println!("{}", table::line(outcome)))?;
+    let full: Vec<PathBuf> =
+        [&place.logs, &std::env::temp_dir()].into_iter().filter(|at| is_full(at)).cloned().collect();
     let mut left_behind = schedule::leftovers();
     left_behind.extend(temporary.end());
     rows.extend(results.outcomes.iter().map(Row::of_suite));
@@ -151,7 +157,17 @@ fn test(length: Length, names: &[String]) -> Result<Verdict, String> {
         record_nights(&root, &nights, &results.outcomes, commit);
     }
     let strange = if is_ci() { OfRun::new(&place.logs).add(&results.outcomes, &known)? } else { Vec::new() };
-    Ok(tell(&results, &left_behind, &strange))
+    let verdict = tell(&results, &left_behind, &strange);
+    if !matches!(verdict, Verdict::Passed) {
+        full.iter()
+            .for_each(|at| println!("No space is left in {}: free some, and run the tests again.", at.display()));
+    }
+    Ok(verdict)
+}
+
+/// Whether a test that writes into this folder may have failed because nothing more fits.
+fn is_full(folder: &Path) -> bool {
+    files::bytes_left(folder).is_ok_and(|bytes| bytes < SPACE_BYTES_MIN)
 }
 
 fn is_ci() -> bool {
