@@ -95,7 +95,9 @@ fn take_place(scale: &Scale, cores: Cores) -> anyhow::Result<Outcome> {
             Ok((begin.elapsed().saturating_sub(scale.quiet), new))
         })();
         run.is_over.store(true, Ordering::Relaxed);
-        let refused = publisher.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let refused = publisher.join();
+        run.is_published.store(true, Ordering::Release);
+        let refused = refused.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let parts = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let (time, _new) = moved?;
         let (refused, (parts, crowd)) = (refused?, parts?);
@@ -119,6 +121,8 @@ struct Run {
     /// Parts that are over: before the handover, and the handover.
     parts: AtomicUsize,
     is_over: AtomicBool,
+    /// Whether the last publication, which may have been under way when it was over, is counted.
+    is_published: AtomicBool,
     published: AtomicU64,
 }
 
@@ -205,7 +209,7 @@ impl Crowd {
             if run.parts.load(Ordering::Relaxed) > parts.len() {
                 parts.push((self.take_latency(), self.delivered));
             }
-            if run.is_over.load(Ordering::Relaxed) {
+            if run.is_published.load(Ordering::Acquire) {
                 let until = *until.get_or_insert_with(|| Instant::now() + PATIENCE);
                 if self.seen_least() >= run.published.load(Ordering::Relaxed) || Instant::now() >= until {
                     return Ok(parts);
