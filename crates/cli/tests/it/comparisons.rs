@@ -226,6 +226,8 @@ fn a_condition_that_holds_fails_the_run() {
     assert_eq!(exit, 9, "{error}");
     assert!(error.contains("--fail-if: test: delivered(websocket) > 1"), "{error}");
     assert!(!error.contains("delivered(websocket) < 1"), "{error}");
+    let (exit, error) = with(&["delivered(websocket) < 1"]);
+    assert_eq!(exit, 0, "{error}");
     let before = place.rows().len();
     for (wrong, word) in [
         ("delivered(websocket)", ">"),
@@ -243,7 +245,7 @@ fn a_condition_that_holds_fails_the_run() {
     place.experiment(&[("transports", "[\"websocket\"]")]);
     let (exit, error) = with(&["delivered(websocket) > 1"]);
     assert!(exit == 10 && error.contains("undecided at 2; use more repeats"), "one run proves nothing: {error}");
-    for (undecided, expected) in [("pass", 0), ("fail", 9)] {
+    for (undecided, expected) in [("pass", 0), ("fail", 9), ("report", 10)] {
         let (exit, error) = with(&["delivered(websocket) > 1", "--undecided", undecided]);
         assert_eq!(exit, expected, "{undecided}: {error}");
     }

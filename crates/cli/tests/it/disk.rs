@@ -41,3 +41,12 @@ fn a_full_disk_keeps_what_was_written() {
     assert_eq!((after.len(), place.rows().len()), (16, 1));
     assert!(before == after[..before.len()], "what was stored before is as it was");
 }
+
+#[test]
+fn a_disk_that_is_full_from_the_start_is_said_before_anything_runs() {
+    let place = Place::new("full-at-once");
+    place.experiment(&[]);
+    assert_full(&run_limited(&place, 1));
+    let (report, code) = place.report(&[]);
+    assert_eq!((code, &report["experiments"][0]["completeness"]), (0, &Value::from("complete")), "{report:#}");
+}

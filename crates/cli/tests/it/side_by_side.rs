@@ -1,4 +1,4 @@
-//! Runs that go side by side, in turns.
+//! Runs that go side by side: in turns, or all at once.
 
 use crate::campaign::Place;
 use serde_json::Value;
@@ -43,4 +43,43 @@ fn cells_of_a_repeat_take_turns_side_by_side() {
             assert!(run["figures"].get("memory_kernel").is_none(), "the kernel's memory is that of both");
         }
     }
+}
+
+#[test]
+fn cells_of_a_repeat_have_their_load_at_once() {
+    let place = Place::new("at-once");
+    place.experiment(&[
+        ("scenario", FEED),
+        ("phases", PHASES),
+        ("repeats", "1"),
+        ("at_once", "true"),
+        ("baseline_ms", "100"),
+        ("variants", "[{ name = \"one\" }, { name = \"other\", polling = { interval_ms = 100 } }]"),
+        ("transports", "[\"websocket\", \"polling\"]"),
+    ]);
+    let (report, code) = place.report(&["--seed", "3"]);
+    assert_eq!(code, 0, "{report:#}");
+    let runs = place.exported("test");
+    assert_eq!(runs.len(), 4);
+    let load = |run: &Value| {
+        let phases = run["phases"].as_array().unwrap().iter();
+        phases.clone().find(|phase| phase["name"] == "load").unwrap()["start_ns"].as_u64().unwrap()
+    };
+    let mut begins = BTreeSet::new();
+    for variant in ["one", "other"] {
+        let pair: Vec<&Value> = runs.iter().filter(|run| run["cell"]["variant"] == variant).collect();
+        // Each begins in another part of its periods, which are up to half a second.
+        assert!(load(pair[0]).abs_diff(load(pair[1])) < 600_000_000, "the load phases of both are the same 1.2 s");
+        begins.insert(load(pair[0]));
+        for run in pair {
+            assert_eq!(run["outcome"]["outcome"], "completed", "{run:#}");
+            let count = |name: &str| run["counts"][name].as_u64().unwrap();
+            assert!((235..=245).contains(&count("published")), "all of the load phase: {}", count("published"));
+            assert_eq!(count("lost") + count("unsent"), 0);
+            assert_eq!(run["document"]["side_by_side"], 2);
+            assert!(run["document"]["plan"]["turns"].is_null());
+            assert!(run["figures"].get("memory_kernel").is_none(), "the kernel's memory is that of both");
+        }
+    }
+    assert_eq!(begins.len(), 2, "each variant by itself");
 }

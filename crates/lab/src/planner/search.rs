@@ -652,6 +652,11 @@ mod tests {
         let pending = planner.found(searched).remove(0).shares;
         let is_measured = |shares: &[Share]| shares.iter().map(|share| share.is_measured.clone()).collect::<Vec<_>>();
         assert_eq!(is_measured(&pending), [Ok(false), Ok(true), Ok(false)], "the search has tried it once");
+        for repeat in [1, 2] {
+            let own = of_shares.iter().filter(|run| run.repeat == repeat);
+            let half: Vec<RunValues> = searched.iter().chain(own).cloned().collect();
+            assert_eq!(is_measured(&planner.found(&half)[0].shares), is_measured(&pending), "repeat {repeat} alone");
+        }
         let dead = |run: &RunValues| RunValues { failure: Some("dead".to_owned()), ..run.clone() };
         let failed: Vec<RunValues> = searched.iter().cloned().chain(of_shares.iter().map(dead)).collect();
         let dead = || Err("dead".to_owned());
