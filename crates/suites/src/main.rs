@@ -160,7 +160,7 @@ fn test(length: Length, names: &[String]) -> Result<Verdict, String> {
     let verdict = tell(&results, &left_behind, &strange);
     if !matches!(verdict, Verdict::Passed) {
         full.iter()
-            .for_each(|at| println!("No space is left in {}: free some, and run the tests again.", at.display()));
+            .for_each(|at| println!("No space is left in {}: free some space and run the tests again.", at.display()));
     }
     Ok(verdict)
 }
