@@ -42,14 +42,13 @@ export function LatencyMeter({ live }: { live: LiveConnection }) {
   );
 }
 
-/** A way down, with its error where that is larger. */
+/** A way down, with its error where that is larger. The error has a line of its own, there or not, so nothing moves. */
 function Way({ ms, clock }: { ms: number | undefined; clock: ServerClock | null }) {
-  if (ms === undefined || clock === null) return <>–</>;
-  const isUnsure = clock.error > ms;
+  const isUnsure = ms !== undefined && clock !== null && clock.error > ms;
   return (
     <>
-      {formatQuantity(ms, "ms")}
-      {isUnsure && <span class="note"> ± {formatQuantity(clock.error, "ms")}</span>}
+      {ms === undefined || clock === null ? "–" : formatQuantity(ms, "ms")}
+      <span class="note">{isUnsure ? `± ${formatQuantity(clock.error, "ms")}` : "\u00a0"}</span>
     </>
   );
 }
