@@ -18,14 +18,16 @@ Object.assign(globalThis, { WebSocket, EventSource });
 
 const CLIENTS = 3;
 const MESSAGES = 300;
+/** How long nothing may happen. */
 const PATIENCE_MS = 20_000;
 /** What could break a framing. */
 const AWKWARD = ["two\nlines\r\n\r\ndata: x", '"quotes" \\ <b>', "ö€🦀", "", null, { nested: [1] }];
 
 async function until(holds, what) {
-  const end = Date.now() + PATIENCE_MS;
+  let [last, end] = ["", 0];
   while (!holds()) {
-    assert.ok(Date.now() < end, `not in time: ${what()}`);
+    if (what() !== last) [last, end] = [what(), Date.now() + PATIENCE_MS];
+    assert.ok(Date.now() < end, `nothing more comes: ${last}`);
     await sleep(5);
   }
 }
