@@ -23,10 +23,10 @@ const WIDTHS = [360, 1280];
 /** Titles of the quantities that are shown. */
 const titles = (visitor) => visitor.page.$$eval(".quantity h3", (all) => all.map((one) => one.innerText));
 
-/** Labels of the options that are marked as a choice in the first quantity. */
+/** Labels of the options that are marked in the first quantity as the choice or its runner-up, and as which. */
 const marked = (visitor) =>
   visitor.page.$$eval(".quantity:first-of-type .factor-label:has(.choice)", (all) =>
-    all.map((one) => one.innerText.replace(/^[^]*choice:/, "").trim()).sort(),
+    all.map((one) => one.innerText.replace(/\s+/g, " ").replace(/^\S+ /, "").trim()).sort(),
   );
 
 /** What a quantity says of options that work or do not, as `label: word`. */
@@ -34,7 +34,7 @@ const outcomes = (region) =>
   region.$$eval(".whether", (all) =>
     all.map((one) => {
       const [label, word] = [".factor-label", ".whether-word"].map((part) => one.querySelector(part).innerText);
-      return `${label.replace(/^[^]*choice:/, "").trim()}: ${word}`;
+      return `${label.replace(/^[^]*(choice|runner-up):/, "").trim()}: ${word}`;
     }),
   );
 
@@ -55,8 +55,7 @@ describe("the scorecard", () => {
       assert.equal((await titles(visitor)).length, 11);
       const verdict = await visitor.text(await visitor.find("region", "Verdict"));
       assert.match(verdict, /^248 runs count, 32 void;/);
-      assert.ok(!(await visitor.text()).includes("For chat: "), "reasons come with the workload");
-      await visitor.reads(/Chat\s+websocket · http2, a compromise/);
+      await visitor.reads(/Chat\s+WebSocket over HTTP\/2, as a compromise/);
       visitor.expectBlocks();
       // Neither a style counts.
       assert.deepEqual(await visitor.page.evaluate(intrude), { sheet: "0px", attribute: "0px", script: "none" });
@@ -65,14 +64,14 @@ describe("the scorecard", () => {
     test(`${name}: the chooser leaves what bears on a workload, and the address keeps it`, async (t) => {
       const visitor = await Visitor.open(t, name, CARD);
       await visitor.press("radio", "Dashboard");
-      await visitor.reads(/For dashboard: websocket · http1, sse · http1 or sse · http2; none of these was shown/);
+      await visitor.reads(/✓ marks the choice below, and 2. the runner-up/);
       const dashboard = ["CPU per delivery", "Latency, office network", "Time to subscribe, 4G"];
-      const choices = ["sse · http1", "sse · http2", "websocket · http1"];
+      const choices = ["choice: sse · http2", "runner-up: websocket · http1"];
       assert.deepEqual(await titles(visitor), dashboard);
       assert.deepEqual(await marked(visitor), choices);
       assert.equal(await hash(visitor), "#workload=dashboard");
       await visitor.page.reload();
-      await visitor.reads("For dashboard: ");
+      await visitor.reads("the choice below");
       assert.deepEqual(await titles(visitor), dashboard);
       await visitor.press("radio", "Broadcast");
       await visitor.reads("Factors leave out what is too late: polling · http1, websocket-polling · http1.");
@@ -80,7 +79,7 @@ describe("the scorecard", () => {
       await visitor.reads("Mobile networks: nothing is advised, because no option both works and has a figure for every quantity that counts.");
       assert.deepEqual(await marked(visitor), []);
       await visitor.press("radio", "Everything");
-      await visitor.reads(/Dashboard\s+websocket · http1, sse · http1 or sse · http2; none of these was shown to be behind/);
+      await visitor.reads(/Dashboard\s+SSE over HTTP\/2. WebSocket over HTTP\/1.1 seems as good/);
       assert.equal((await titles(visitor)).length, 11);
       assert.equal(await hash(visitor), "");
     });
@@ -97,7 +96,7 @@ describe("the scorecard", () => {
     await keyboard.press("ArrowRight");
     await keyboard.press("ArrowRight");
     assert.equal(await focused(), "Chat");
-    await visitor.reads("For chat: ");
+    await visitor.reads("as a compromise");
     assert.deepEqual(await titles(visitor), ["CPU per client message", "Latency, office network"]);
   });
 

@@ -12,6 +12,9 @@ pub struct CardRow {
     /// What else has to be known of it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
+    /// When it decides, to be read after "if": `clients send often`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub when: String,
     /// The metric that is compared.
     pub metric: String,
     /// Words that a series must bear to be in the row: a variant, a network.

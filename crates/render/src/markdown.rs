@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 pub fn text(report: &Report) -> String {
     let mut out = String::new();
     heading(&mut out, 2, &report.title);
+    advice(&mut out, report);
     list(&mut out, &report.verdict);
     if let Some(comparison) = &report.comparison {
         heading(&mut out, 3, &tables::comparison_heading(comparison));
@@ -36,6 +37,7 @@ pub fn text(report: &Report) -> String {
 pub fn summary(report: &Report) -> String {
     let mut out = String::new();
     heading(&mut out, 2, &report.title);
+    advice(&mut out, report);
     list(&mut out, &report.verdict);
     if let Some(rows) = report.comparison.as_ref().and_then(tables::changes) {
         table(&mut out, &rows);
@@ -49,6 +51,16 @@ pub fn summary(report: &Report) -> String {
         None => asserted(&mut out, experiment),
     });
     out
+}
+
+/// A row for each kind of application.
+fn advice(out: &mut String, report: &Report) {
+    let advice = report.card.iter().flat_map(|card| &card.advice);
+    let mut rows = vec![vec!["for".to_owned(), "choose".to_owned()]];
+    rows.extend(advice.map(|one| vec![one.workload.title().to_owned(), one.text.clone()]));
+    if rows.len() > 1 {
+        table_with(out, &rows, "---|");
+    }
 }
 
 fn scorecard(out: &mut String, report: &Report) {

@@ -5,7 +5,8 @@ use super::tables::{self, Rows};
 use pushlab_report::{DataTable, ExperimentReport, Leaderboard, MetricInfo, Report};
 use std::fmt::Write as _;
 
-/// A table for each experiment, what was expected, the verdict, what could not be seen, and the warnings.
+/// A table for each experiment, what was expected, the verdict, what could not be seen, and the warnings; what to choose
+/// is apart.
 pub fn text(report: &Report) -> String {
     let mut out = String::new();
     report.experiments.iter().for_each(|one| experiment(&mut out, one, &report.metrics));
@@ -32,6 +33,32 @@ pub fn text(report: &Report) -> String {
     section(&mut out, "Not seen", &tables::unobserved(report));
     section(&mut out, "Warnings", &tables::warnings(report));
     out
+}
+
+/// Characters of a line of a paragraph.
+const WIDTH: usize = 96;
+
+/// What to choose: what whoever asked wants to read, and so the last on the screen; nothing without a scorecard.
+pub fn advice(report: &Report) -> String {
+    let mut out = String::new();
+    let advice = report.card.iter().flat_map(|card| &card.advice);
+    advice.for_each(|one| {
+        out.push_str(if out.is_empty() { "\nWhat to choose\n" } else { "" });
+        let _ = writeln!(out, "  For {}", one.workload.title());
+        wrapped(&mut out, &one.text);
+    });
+    out
+}
+
+fn wrapped(out: &mut String, text: &str) {
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if line.chars().count() + word.chars().count() > WIDTH {
+            let _ = writeln!(out, "   {}", std::mem::take(&mut line));
+        }
+        line = format!("{line} {}", on_one_line(word));
+    }
+    let _ = writeln!(out, "   {line}");
 }
 
 /// Where it was measured, and how to repeat it.
@@ -120,10 +147,11 @@ fn aligned(out: &mut String, rows: &Rows) {
 mod tests {
     use super::*;
     use crate::sample::{NAME, hostile, limited, report};
+    use pushlab_experiment::Workload;
     use pushlab_experiment::metric::Better;
     use pushlab_report::{
-        Column, DataCell, Estimate, Lacking, LeaderboardColumn, LeaderboardRow, LeaderboardWarning, LeftOut, Point,
-        Rank, Stack, StackPart, Standing, WhyLacking,
+        Advice, Column, DataCell, Estimate, Lacking, LeaderboardColumn, LeaderboardRow, LeaderboardWarning, LeftOut,
+        Point, Rank, Scorecard, Stack, StackPart, Standing, WhyLacking,
     };
     use pushlab_store::Bound;
 
@@ -140,6 +168,28 @@ mod tests {
         let environment = environment(&report());
         assert!(environment.starts_with("\nEnvironment\n  pushlab: 1.2.3\n"), "{environment}");
         assert!(environment.ends_with("\nAgain\n  pushlab run --seed 7\n"), "{environment}");
+    }
+
+    #[test]
+    fn what_to_choose_is_told_by_use_in_lines_of_a_terminal() {
+        let mut report = report();
+        assert_eq!(advice(&report), "");
+        let one = |workload, text: String| Advice { workload, choices: Vec::new(), text };
+        let advices = vec![one(Workload::Chat, "SSE. ".repeat(40)), one(Workload::Mobile, "\x1b[2J".to_owned())];
+        report.card = Some(Scorecard {
+            options: Vec::new(),
+            rows: Vec::new(),
+            narrowed: Vec::new(),
+            advice: advices,
+            notes: Vec::new(),
+        });
+        let text = advice(&report);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[..3], ["", "What to choose", "  For chat"]);
+        assert!(lines[3].len() == 98 && lines[3].starts_with("    SSE. SSE."), "{text}");
+        assert_eq!(lines[lines.len() - 2..], ["  For mobile networks", "     [2J"], "{text}");
+        assert_eq!(text.matches("SSE.").count(), 40);
+        assert!(crate::markdown::summary(&report).contains("\n| chat | SSE. "));
     }
 
     #[test]

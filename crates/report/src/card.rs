@@ -59,6 +59,9 @@ pub struct CardRow {
     pub title: String,
     /// What else has to be known of it; may be empty.
     pub note: String,
+    /// When it decides, as in "if clients send often"; may be empty.
+    #[serde(default)]
+    pub when: String,
     /// The metric's name.
     pub metric: String,
     /// Its unit.
@@ -119,10 +122,8 @@ pub struct CardCell {
 pub struct Advice {
     /// Which kind.
     pub workload: Workload,
-    /// Keys of the options to choose from; empty where nothing works.
+    /// Keys of what to choose and of its runner-up, in this order; empty where nothing works.
     pub choices: Vec<String>,
-    /// What to choose, in a few words.
-    pub answer: String,
-    /// The same in sentences: what it costs to choose otherwise, and on which conditions something else is to be chosen.
+    /// In sentences: what to choose, what separates the runner-up from it, and what would change the choice.
     pub text: String,
 }

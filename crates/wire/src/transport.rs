@@ -43,6 +43,18 @@ impl Transport {
         }
     }
 
+    /// What people call it, within a sentence.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::WebSocket => "WebSocket",
+            Self::Sse => "SSE",
+            Self::HttpStreaming => "HTTP streaming",
+            Self::LongPolling => "long polling",
+            Self::Polling => "polling",
+            Self::WebSocketPolling => "polling over WebSocket",
+        }
+    }
+
     /// The transport of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|t| t.name() == name)

@@ -173,7 +173,7 @@ const SCORECARD: Shape = {
       },
     },
     advice: {
-      each: { fields: { workload: "text", choices: "list", answer: "text", text: "text" } },
+      each: { fields: { workload: "text", choices: "list", text: "text" } },
     },
     notes: { each: "text" },
   },

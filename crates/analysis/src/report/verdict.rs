@@ -13,15 +13,15 @@ use pushlab_stats::Regime;
 /// Most sentences on who won in one experiment; the rankings have the others.
 const MAX_WINNERS: usize = 8;
 
-/// What won, by how much, how sure.
+/// What won, by how much, how sure; what to choose is on the card.
 pub fn verdict(
     experiments: &[ExperimentReport],
     card: Option<&Scorecard>,
     board: Option<&Leaderboard>,
     runs: &[&RunValues],
 ) -> Vec<String> {
-    let advice = card.into_iter().flat_map(|card| card.advice.iter().map(|advice| &advice.text).chain(&card.notes));
-    let mut sentences: Vec<String> = advice.cloned().chain(board.map(standings).unwrap_or_default()).collect();
+    let notes = card.into_iter().flat_map(|card| card.notes.iter().cloned());
+    let mut sentences: Vec<String> = notes.chain(board.map(standings).unwrap_or_default()).collect();
     // What feeds the card or the leaderboard is told there; that a core is full is the point of the latter.
     let feeds_card =
         |e: &ExperimentReport| card.is_some_and(|card| card.rows.iter().any(|row| row.experiment == e.name));

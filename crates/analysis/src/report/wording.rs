@@ -37,20 +37,28 @@ pub fn place(axis: &Axis, x: f64) -> String {
 
 /// Names as a sentence has them: `a, b and c`.
 pub fn join(names: &[&str]) -> String {
-    listed(names, "and")
-}
-
-/// Names of which one is enough: `a, b or c`.
-pub fn either(names: &[&str]) -> String {
-    listed(names, "or")
-}
-
-fn listed(names: &[&str], before_last: &str) -> String {
     match names {
         [] => String::new(),
         [one] => (*one).to_owned(),
-        [rest @ .., last] => format!("{} {before_last} {last}", rest.join(", ")),
+        [rest @ .., last] => format!("{} and {last}", rest.join(", ")),
     }
+}
+
+/// A title within a sentence: `bytes per delivery`, `CPU per delivery`.
+pub fn in_sentence(title: &str) -> String {
+    let mut letters = title.chars();
+    match (letters.next(), letters.next()) {
+        (Some(first), Some(second)) if second.is_lowercase() => {
+            first.to_lowercase().chain(title.chars().skip(1)).collect()
+        }
+        _ => title.to_owned(),
+    }
+}
+
+/// The same at the beginning of one.
+pub fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
 #[cfg(test)]
@@ -65,6 +73,7 @@ mod tests {
     #[test]
     fn names_are_joined_as_people_do() {
         assert_eq!(join(&["a", "b", "c"]), "a, b and c");
-        assert_eq!((either(&["a", "b"]), either(&["a"])), ("a or b".to_owned(), "a".to_owned()));
+        assert_eq!(["Bytes, 2 KiB", "CPU", "p99"].map(in_sentence), ["bytes, 2 KiB", "CPU", "p99"]);
+        assert_eq!([capital("long polling"), capital("")], ["Long polling", ""]);
     }
 }

@@ -181,7 +181,7 @@ pub fn show(args: &ShowArgs) -> anyhow::Result<ExitCode> {
         Some(text) => print!("{text}"),
         None => {
             println!("{} · {} · {} of {} runs", row.id, row.name, row.done, row.planned);
-            print!("{}{}", terminal::text(&report), terminal::environment(&report));
+            print!("{}{}{}", terminal::text(&report), terminal::environment(&report), terminal::advice(&report));
         }
     }
     Ok(ExitCode::Ok)
@@ -317,7 +317,7 @@ impl Shown {
         match format.render(&self.report) {
             Some(text) => print!("{text}"),
             None => {
-                print!("{}", terminal::text(&self.report));
+                print!("{}{}", terminal::text(&self.report), terminal::advice(&self.report));
                 println!("\nReport: {}", self.page.display());
             }
         }

@@ -123,15 +123,11 @@ export interface Scorecard {
  */
 export interface Advice {
   /**
-   * What to choose, in a few words.
-   */
-  answer: string;
-  /**
-   * Keys of the options to choose from; empty where nothing works.
+   * Keys of what to choose and of its runner-up, in this order; empty where nothing works.
    */
   choices: string[];
   /**
-   * The same in sentences: what it costs to choose otherwise, and on which conditions something else is to be chosen.
+   * In sentences: what to choose, what separates the runner-up from it, and what would change the choice.
    */
   text: string;
   /**
@@ -207,6 +203,10 @@ export interface CardRow {
    * Its unit.
    */
   unit: string;
+  /**
+   * When it decides, as in "if clients send often"; may be empty.
+   */
+  when?: string;
   /**
    * Whose choice it bears on.
    */

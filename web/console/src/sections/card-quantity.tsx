@@ -22,7 +22,7 @@ interface QuantityProps {
   id: string;
   /** Which options are too late to be compared. */
   late: readonly CardOption[];
-  /** Keys of the options that are advised. */
+  /** Keys of what is advised and of the runner-up. */
   choices: readonly string[];
   scale: FactorScale;
 }
@@ -93,7 +93,7 @@ function Factors({ entries, best, row, choices, scale }: FactorsProps) {
           bound={boundSign(cell, best ?? cell)}
           unit={row.unit}
           margin={1 + row.margin_percent / 100}
-          isChoice={choices.includes(option.key)}
+          choices={choices}
           scale={scale}
         />
       ))}
@@ -108,18 +108,18 @@ interface FactorProps {
   unit: string;
   /** The factor up to which an option is as good as the best. */
   margin: number;
-  isChoice: boolean;
+  choices: readonly string[];
   scale: FactorScale;
 }
 
-function Factor({ entry: { option, cell }, bound, unit, margin, isChoice, scale }: FactorProps) {
+function Factor({ entry: { option, cell }, bound, unit, margin, choices, scale }: FactorProps) {
   const { against, is_lower_bound } = cell;
   const { tone, sign, words } = conclusionText(cell);
   return (
     <li class={`factor tone-${tone}`}>
       <span class="factor-head">
         <span class="factor-label">
-          {isChoice && <ChoiceMark />}
+          <ChoiceMark option={option.key} choices={choices} />
           {option.label}
           {is_lower_bound && (
             <>

@@ -21,7 +21,10 @@ export function CardReading() {
         </div>
         <div>
           <dt>✗ at least 2×</dt>
-          <dd>shown to be worse than the best, by that factor or more</dd>
+          <dd>
+            shown to be worse than the best, by that factor or more; bold where it seems to be twice
+            as bad, and quantities with such a factor come first
+          </dd>
         </div>
         <div>
           <dt>? undecided</dt>

@@ -46,11 +46,10 @@ export function CardTable({ card, rows, late, choices, scale }: CardTableProps) 
           <tbody>
             {optionsIn(card, rows).map((option) => {
               const at = card.options.indexOf(option);
-              const isChoice = choices.includes(option.key);
               return (
-                <tr key={option.key} class={isChoice ? "advised" : undefined}>
+                <tr key={option.key} class={option.key === choices[0] ? "advised" : undefined}>
                   <th scope="row">
-                    {isChoice && <ChoiceMark />}
+                    <ChoiceMark option={option.key} choices={choices} />
                     {option.label}
                   </th>
                   {rows.map((row) => (

@@ -14,7 +14,7 @@ interface CardWorksProps {
   card: Scorecard;
   row: CardRow;
   id: string;
-  /** Keys of the options that are advised. */
+  /** Keys of what is advised and of the runner-up. */
   choices: readonly string[];
 }
 
@@ -58,7 +58,7 @@ function Working({ entries, choices }: WorkingProps) {
       {entries.map(({ option: { key, label } }) => (
         <li key={key} class="whether works">
           <span class="factor-label">
-            {choices.includes(key) && <ChoiceMark />}
+            <ChoiceMark option={key} choices={choices} />
             {label}
           </span>{" "}
           <span class="whether-word">yes</span>

@@ -34,8 +34,21 @@ export function workloadsOf(card: Scorecard): WorkloadChoice[] {
   }));
 }
 
-/** The rows that bear on a workload, without the options that are too late for it; all where none is chosen. */
+/**
+ * The rows that bear on a workload, without the options that are too late for it; all where none is chosen. Those in
+ * which something was shown to be far behind come first.
+ */
 export function rowsFor(card: Scorecard, workload: Workload | null): CardRow[] {
+  const isFar = (row: CardRow) =>
+    row.cells.some((cell) => {
+      const sound = soundCell(cell);
+      return sound !== null && conclusionText(sound).tone === "far";
+    });
+  const rows = bearingOn(card, workload);
+  return [...rows.filter(isFar), ...rows.filter((row) => !isFar(row))];
+}
+
+function bearingOn(card: Scorecard, workload: Workload | null): CardRow[] {
   if (workload === null) return card.rows;
   const narrowed = narrowedFor(card, workload)?.rows ?? [];
   const bearing = card.rows.filter((row) => row.workloads.includes(workload));
@@ -193,7 +206,10 @@ export function factorText(factor: number): string {
   return `${formatNumber(factor)}×`;
 }
 
-export type Tone = "best" | "equivalent" | "worse" | "open" | "few";
+export type Tone = "best" | "equivalent" | "worse" | "far" | "open" | "few";
+
+/** Factor from which on a difference stands out. */
+const FAR = 2;
 
 export interface ConclusionText {
   tone: Tone;
@@ -217,7 +233,8 @@ export function conclusionText({ against }: CardCell): ConclusionText {
       if (low === factorText(1)) {
         return { tone: "worse", sign: "✗", words: "more than 1×", short: "> 1×" };
       }
-      return { tone: "worse", sign: "✗", words: `at least ${low}`, short: `≥ ${low}` };
+      const tone = against.factor >= FAR ? "far" : "worse";
+      return { tone, sign: "✗", words: `at least ${low}`, short: `≥ ${low}` };
     }
     case "too-few":
       return { tone: "few", sign: "–", words: "too few blocks", short: "too few" };
@@ -226,7 +243,7 @@ export function conclusionText({ against }: CardCell): ConclusionText {
   }
 }
 
-/** Keys of the options that are advised. */
+/** Keys of what is advised and of the runner-up. */
 export function choicesOf(card: Scorecard, workload: Workload | null): readonly string[] {
   return card.advice.find((one) => one.workload === workload)?.choices ?? [];
 }
@@ -242,9 +259,8 @@ export function reasonHead(reason: string): string | null {
   return `${head.slice(0, end > 0 ? end : REASON_LENGTH_MAX).replace(/[\s;:,.]+$/, "")} …`;
 }
 
-/** Sentences of the verdict that the card does not say itself. */
+/** Sentences of the verdict that the card does not say too. */
 export function besideCard(verdict: readonly string[], card: Scorecard | null | undefined) {
   if (card == null) return verdict;
-  const told = new Set([...card.advice.map((one) => one.text), ...card.notes]);
-  return verdict.filter((sentence) => !told.has(sentence));
+  return verdict.filter((sentence) => !card.notes.includes(sentence));
 }

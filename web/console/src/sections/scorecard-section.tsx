@@ -94,7 +94,7 @@ function WorkloadChooser({ workloads, chosen, choose }: ChooserProps) {
   );
 }
 
-/** What to choose for each workload, without the reasons. */
+/** What to choose for each workload. */
 function Answers({ card, workloads }: { card: Scorecard; workloads: readonly WorkloadChoice[] }) {
   if (workloads.length === 0) return null;
   return (
@@ -112,8 +112,19 @@ function Answers({ card, workloads }: { card: Scorecard; workloads: readonly Wor
 }
 
 function AnswerText({ card, workload }: { card: Scorecard; workload: Workload }) {
-  const answer = card.advice.find((one) => one.workload === workload)?.answer;
-  return answer === undefined ? <span class="empty">{NO_CHOICE}</span> : answer;
+  const text = card.advice.find((one) => one.workload === workload)?.text;
+  return text === undefined ? <span class="empty">{NO_CHOICE}</span> : <AdviceText text={text} />;
+}
+
+/** The recommendation, which is the first sentence, stands out. */
+function AdviceText({ text }: { text: string }) {
+  const end = text.indexOf(". ") + 1 || text.length;
+  return (
+    <>
+      <strong>{text.slice(0, end)}</strong>
+      {text.slice(end)}
+    </>
+  );
 }
 
 const NO_CHOICE = "no option both works and has a figure for every quantity that counts";
@@ -132,10 +143,14 @@ function WorkloadAdvice({ card, chosen, shown, late }: AdviceProps) {
   return (
     <>
       <p class="lead">
-        {advice?.text ?? `${chosen.title}: nothing is advised, because ${NO_CHOICE}.`}
+        {advice === undefined ? (
+          `${chosen.title}: nothing is advised, because ${NO_CHOICE}.`
+        ) : (
+          <AdviceText text={advice.text} />
+        )}
       </p>
       <p class="note">
-        {advice !== undefined && "✓ marks these choices below. "}
+        {advice !== undefined && "✓ marks the choice below, and 2. the runner-up. "}
         {shown} of {card.rows.length} quantities bear on this workload; the others are not shown.
         {late.length > 0 &&
           ` Factors leave out what is too late: ${late.map(({ label }) => label).join(", ")}.`}

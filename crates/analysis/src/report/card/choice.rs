@@ -1,5 +1,6 @@
 //! Which options of a card suit a workload: a choice by quantities, from the factors and intervals of the card alone.
 
+use super::practical::{self, Practical};
 use pushlab_report::{CardRow, Scorecard};
 use pushlab_stats::best::{Against, Conclusion};
 
@@ -17,76 +18,77 @@ pub struct Standing<'a> {
 }
 
 impl<'a> Standing<'a> {
-    /// The row in which it is furthest behind, of those of which this is so.
-    fn furthest(&self, wanted: impl Fn(&CardRow, Against) -> bool) -> Option<(&'a CardRow, Against)> {
-        let among = self.cells.iter().filter(|(row, against)| wanted(row, *against));
-        among.max_by(|a, b| a.1.factor.total_cmp(&b.1.factor)).copied()
-    }
-
-    /// The row in which it is furthest behind, as measured; it has one at least.
+    /// The row in which it is furthest behind, as measured.
     pub fn worst(&self) -> Option<(&'a CardRow, Against)> {
-        self.furthest(|_, _| true)
+        self.cells.iter().copied().max_by(|a, b| beyond(*a).total_cmp(&beyond(*b)))
     }
 
-    /// The same of the rows in which it was shown to be behind by more than the margin.
-    pub fn shown(&self) -> Option<(&'a CardRow, Against)> {
-        self.furthest(is_behind)
+    /// How far beyond the margins it is behind where it is worst, as measured; 1 where it is behind nowhere.
+    pub fn loss(&self) -> f64 {
+        self.worst().map_or(1.0, |worst| beyond(worst).max(1.0))
     }
 
-    /// The rows in which it is not known whether it is.
-    pub fn open(&self) -> impl Iterator<Item = (&'a CardRow, Against)> {
-        let is_near = |against: Against| matches!(against.conclusion, Conclusion::Best | Conclusion::Equivalent);
-        let cells = self.cells.iter().filter(move |(row, against)| !is_near(*against) && !is_behind(row, *against));
-        cells.copied()
+    /// Whether it was measured to be as good as the other, within the margins, in every row.
+    fn is_near(&self, other: &Self) -> bool {
+        let pairs = self.cells.iter().zip(&other.cells);
+        pairs.into_iter().all(|((row, own), (_, other))| own.factor <= other.factor * allowed(row))
     }
 
-    fn worst_factor(&self) -> f64 {
-        self.worst().map_or(1.0, |(_, against)| against.factor)
+    /// Whether that was shown of it and the best of every row.
+    pub fn is_shown_good(&self) -> bool {
+        let is_good = |against: Against| matches!(against.conclusion, Conclusion::Best | Conclusion::Equivalent);
+        self.cells.iter().all(|(_, against)| is_good(*against))
     }
 }
 
-/// What to choose among options, the least behind first; those that are as good as each other as the card has them.
-#[derive(Default)]
+/// The factor up to which a difference does not matter.
+fn allowed(row: &CardRow) -> f64 {
+    1.0 + row.margin_percent / 100.0
+}
+
+fn beyond((row, against): (&CardRow, Against)) -> f64 {
+    against.factor / allowed(row)
+}
+
+/// What to choose among options, and what comes next.
 pub struct Choice<'a> {
-    /// In every row the best, or as good.
-    pub firm: Vec<Standing<'a>>,
-    /// In no row shown to be behind by more than the margin, and in some it may be.
-    pub open: Vec<Standing<'a>>,
-    /// Where all are behind in something: the one that is least behind where it is worst.
-    pub compromise: Option<Standing<'a>>,
-    /// Of which it is not known whether they are a worse compromise.
-    pub near: Vec<Standing<'a>>,
-    /// All others: each was shown to be behind by more than a margin.
-    pub behind: Vec<Standing<'a>>,
+    pub best: Standing<'a>,
+    pub runner_up: Option<Standing<'a>>,
+    /// Why the best is preferred to its runner-up, where that was measured to be as good.
+    pub tie_broken_by: Option<Practical>,
 }
 
 impl<'a> Choice<'a> {
-    /// Chooses among these by rows in which each of them has a figure.
-    pub fn among(rows: &[&'a CardRow], options: &[usize]) -> Self {
+    /// Chooses among these by rows in which each of them has a figure: what is least behind where it is worst. What was
+    /// measured to be as good in every row is tied with it, and the practical order decides. The runner-up is over another
+    /// transport or on another server, if there is one: of those tied, one that has some other advantage, if any has.
+    pub fn among(card: &Scorecard, rows: &[&'a CardRow], options: &[usize]) -> Option<Self> {
         let relative: Vec<Vec<Against>> = rows.iter().map(|row| against_best_of(row, options)).collect();
         let standing = |(at, option): (usize, &usize)| Standing {
             option: *option,
             cells: rows.iter().copied().zip(relative.iter().map(|row| row[at])).collect(),
         };
         let mut all: Vec<Standing<'_>> = options.iter().enumerate().map(standing).collect();
-        all.sort_by(|a, b| a.worst_factor().total_cmp(&b.worst_factor()));
-        let (behind, good): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.shown().is_some());
-        let (open, mut firm): (Vec<_>, Vec<_>) = good.into_iter().partition(|one| one.open().next().is_some());
-        // Which of them measured best is chance.
-        firm.sort_by_key(|one| one.option);
-        let mut choice = Self { firm, open, behind, ..Self::default() };
-        if choice.firm.is_empty() && choice.open.is_empty() && !choice.behind.is_empty() {
-            let best = choice.behind.remove(0);
-            let is_near = |one: &Standing<'_>| one.worst().is_some_and(|(_, own)| own.low <= best.worst_factor());
-            (choice.near, choice.behind) = choice.behind.into_iter().partition(is_near);
-            choice.compromise = Some(best);
+        all.sort_by(|a, b| a.loss().total_cmp(&b.loss()));
+        let near: Vec<bool> = all.iter().map(|one| one.is_near(&all[0])).collect();
+        let (mut tied, mut others) = (Vec::new(), Vec::new());
+        for (one, is_near) in all.into_iter().zip(near) {
+            if is_near { &mut tied } else { &mut others }.push(one);
         }
-        choice
-    }
-
-    /// Those to be chosen.
-    pub fn chosen(&self) -> impl Iterator<Item = &Standing<'a>> {
-        self.firm.iter().chain(&self.open).chain(&self.compromise)
+        tied.sort_by(|a, b| practical::order(card, a.option, b.option));
+        if tied.is_empty() {
+            return None;
+        }
+        let best = tied.remove(0);
+        let every: Vec<&CardRow> = card.rows.iter().collect();
+        tied.sort_by_key(|one| gain(&every, best.option, one.option).is_none());
+        let ties = tied.len();
+        let mut next: Vec<Standing<'_>> = tied.into_iter().chain(others).collect();
+        let key = |option: usize| (&card.options[option].subject, &card.options[option].transport);
+        let at = next.iter().position(|one| key(one.option) != key(best.option)).unwrap_or(0);
+        let tie_broken_by = (at < ties).then(|| practical::reason(card, best.option, next[at].option));
+        let runner_up = (!next.is_empty()).then(|| next.swap_remove(at));
+        Some(Self { best, runner_up, tie_broken_by })
     }
 }
 
@@ -108,11 +110,6 @@ pub fn late_ms(rows: &[&CardRow], option: usize) -> Option<f64> {
         (cell.against.conclusion == Conclusion::Different).then_some((cell.against.low - 1.0) * best_ms)
     });
     late.filter(|ms| *ms >= LATE_MS).max_by(f64::total_cmp)
-}
-
-/// Whether it was shown to be behind by more than what does not matter.
-fn is_behind(row: &CardRow, against: Against) -> bool {
-    against.conclusion == Conclusion::Different && against.low > 1.0 + row.margin_percent / 100.0
 }
 
 /// Whether more blocks would tell.
@@ -143,7 +140,7 @@ fn against_best_of(row: &CardRow, options: &[usize]) -> Vec<Against> {
         let least_low = others.map(|(_, against)| against.low).fold(own.high, f64::min);
         let (low, high) = ((own.low / least_high).max(1.0).min(factor), (own.high / least_low).max(factor));
         let conclusion = match () {
-            () if high <= 1.0 + row.margin_percent / 100.0 => Conclusion::Equivalent,
+            () if high <= allowed(row) => Conclusion::Equivalent,
             () if low > 1.0 => Conclusion::Different,
             () => Conclusion::Undecided,
         };
@@ -160,17 +157,16 @@ fn may_be_best(against: Against) -> bool {
     }
 }
 
-/// By what factor `other` is better than the best of these at least, in the row where that is most; `None` where no row
-/// shows it to be better by more than its margin.
-pub fn gain<'a>(rows: &[&'a CardRow], chosen: &[usize], other: usize) -> Option<(&'a CardRow, f64)> {
+/// By what factor `other` is better than `best` at least, in the row where that is most; `None` where no row shows it to
+/// be better by more than its margin.
+pub fn gain<'a>(rows: &[&'a CardRow], best: usize, other: usize) -> Option<(&'a CardRow, f64)> {
     let of_row = |row: &&'a CardRow| {
         let against = |option: usize| {
             let against = row.cells[option].as_ref()?.against;
-            (against.conclusion != Conclusion::TooFew).then_some(against)
+            (!row.works && against.conclusion != Conclusion::TooFew).then_some(against)
         };
-        let lows = chosen.iter().filter_map(|option| Some(against(*option)?.low));
-        let gained = lows.reduce(f64::min)? / against(other)?.high;
-        (gained > 1.0 + row.margin_percent / 100.0).then_some((*row, gained))
+        let gained = against(best)?.low / against(other)?.high;
+        (gained > allowed(row)).then_some((*row, gained))
     };
     rows.iter().filter_map(of_row).max_by(|a, b| a.1.total_cmp(&b.1))
 }
