@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 /// What tools leave behind in a folder where somebody has tried a subject by hand.
-const LEFT_BEHIND: [&str; 6] = ["node_modules", "target", "lib", "venv", "server", ".git"];
+const LEFT_BEHIND: [&str; 7] = ["node_modules", "target", "lib", "venv", "server", ".git", "NOTES.md"];
 
 fn main() -> io::Result<()> {
     let out = PathBuf::from(env::var("OUT_DIR").unwrap_or_default());

@@ -177,10 +177,10 @@ impl Experiment {
     /// Runs that go side by side must have the machine to themselves, all alike.
     fn check_side_by_side(&self) -> Result<(), String> {
         let key = match (self.turns_ms, self.at_once) {
-            (None, false) => return Ok(()),
-            (Some(_), true) => return Err("at_once: runs go at once or take turns; leave one out".to_owned()),
-            (Some(_), false) => "turns_ms",
-            (None, true) => "at_once",
+            (None, None) => return Ok(()),
+            (Some(_), Some(_)) => return Err("at_once: runs go at once or take turns; leave one out".to_owned()),
+            (Some(_), None) => "turns_ms",
+            (None, Some(_)) => "at_once",
         };
         let mut browsers = self.variants.iter().filter_map(|variant| variant.clients_in).chain([self.clients_in]);
         for (what, is_asked) in [
@@ -222,12 +222,10 @@ impl Experiment {
                 return Err(format!("turns_ms: runs that take turns cannot have {what}"));
             }
         }
-        let beside = self.sizes_beside().into_iter().max().unwrap_or(1) as u64;
-        let least_ms = turns::TURNS_MIN * beside * length_ms;
+        let least_ms = turns::TURNS_MIN * length_ms;
         if self.load_ms() < least_ms {
             return Err(format!(
-                "turns_ms {length_ms}: up to {beside} runs go side by side, so phases.load_ms must be at least {least_ms}, \
-                 so that each has {} turns",
+                "turns_ms {length_ms}: phases.load_ms must be at least {least_ms}, so that each run has {} turns",
                 turns::TURNS_MIN
             ));
         }

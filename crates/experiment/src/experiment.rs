@@ -6,11 +6,11 @@ use crate::places::{Matrix, Places};
 use crate::subject::{OURS, name_of};
 use crate::traffic;
 use crate::variant::Variant;
-use crate::written::{ExperimentError, MAX_RUNS, Written};
+use crate::written::{AtOnce, ExperimentError, MAX_RUNS, Written};
 use pushlab_wire::transport::Transport;
 use pushlab_workload::scenario::Scenario;
 use serde::Serialize;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::ops::{Deref, DerefMut};
 
 /// What cells have in common that go side by side: clients, rate and size, and where all go at once, also the server and
@@ -204,32 +204,38 @@ impl Experiment {
     /// poll at an interval would do so in everybody's turns.
     pub fn beside<'c>(&self, cell: &'c Cell) -> Option<Beside<'c>> {
         let place = (cell.clients, cell.deliveries_per_s, cell.payload_bytes);
-        let server = (&*cell.subject, cell.policy, cell.variant.as_deref(), cell.network.as_deref());
-        match self.turns_ms {
-            Some(_) => (!cell.transport.is_interval_driven()).then_some((place, None)),
-            None => self.at_once.then_some((place, Some(server))),
+        let server = |variant| Some((&*cell.subject, cell.policy, variant, cell.network.as_deref()));
+        match (self.turns_ms, self.at_once) {
+            (Some(_), _) => (!cell.transport.is_interval_driven()).then_some((place, None)),
+            (None, Some(AtOnce::Transports)) => Some((place, server(cell.variant.as_deref()))),
+            (None, Some(AtOnce::Variants)) => Some((place, server(None))),
+            (None, None) => None,
         }
     }
 
-    /// How many cells go side by side at each place where some do.
-    pub(crate) fn sizes_beside(&self) -> Vec<usize> {
-        let cells = self.cells();
-        let mut sizes: HashMap<Beside<'_>, usize> = HashMap::new();
-        cells.iter().filter_map(|cell| self.beside(cell)).for_each(|place| *sizes.entry(place).or_default() += 1);
-        sizes.into_values().collect()
+    /// Makes room for the turns of so many runs that go side by side: the warm-up and the load of one after another.
+    pub fn give_turns_to(&mut self, runs: u32) {
+        let phases = &mut self.written.phases;
+        for length_ms in [&mut phases.warm_up_ms, &mut phases.load_ms] {
+            *length_ms = length_ms.saturating_mul(runs.into());
+        }
     }
 
     /// How long all runs take about, ms.
     pub fn whole_ms(&self) -> u64 {
-        let mut beside = HashSet::new();
         let cells = self.cells_and_variants();
-        // Of those that go side by side the first stands for all.
-        let alone = cells.iter().filter(|(cell, _)| self.beside(cell).is_none_or(|place| beside.insert(place)));
-        let of_cell = |(cell, variant): &(Cell, Option<&Variant>)| {
+        let mut beside = HashSet::new();
+        let mut once_ms: u64 = 0;
+        for (cell, variant) in &cells {
             let phases = variant.and_then(|variant| variant.phases.as_ref()).unwrap_or(&self.phases);
-            self.whole_run_ms(phases, cell.clients)
-        };
-        let once_ms = alone.map(of_cell).fold(0, u64::saturating_add);
+            let is_first = self.beside(cell).is_none_or(|place| beside.insert(place));
+            once_ms = once_ms.saturating_add(match is_first {
+                true => self.whole_run_ms(phases, cell.clients),
+                // It begins and ends with the first of those that it goes side by side with.
+                false if self.turns_ms.is_some() => phases.warm_up_ms.saturating_add(phases.load_ms),
+                false => 0,
+            });
+        }
         once_ms.saturating_mul(u64::from(self.repeats))
     }
 

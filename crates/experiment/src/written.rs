@@ -17,7 +17,7 @@ use pushlab_workload::payload::Content;
 use pushlab_workload::plan::{ClientsIn, Phases, Prober, RequestHeaders, Sockets};
 use pushlab_workload::scenario::{Scenario, Shape};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
 /// Most runs of one experiment: more is a typing error, not a plan.
@@ -33,6 +33,31 @@ pub const MAX_NAME_BYTES: usize = 64;
 /// Shortest warm-up at whose end it is tested whether the subject is steady, ms: ten windows of a second, what is cut
 /// off at both ends, and what a busy machine tells late.
 pub const WARM_UP_TESTED_MIN_MS: u64 = 15_000;
+
+/// Which cells of a repeat run at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AtOnce {
+    /// Those that differ only in transport.
+    Transports,
+    /// Those that differ only in transport or variant.
+    Variants,
+}
+
+/// Reads `true` of stored experiments too, which stood for transports.
+fn at_once<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<AtOnce>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Stored {
+        Flag(bool),
+        Which(AtOnce),
+    }
+    Ok(match Option::deserialize(deserializer)? {
+        None | Some(Stored::Flag(false)) => None,
+        Some(Stored::Flag(true)) => Some(AtOnce::Transports),
+        Some(Stored::Which(which)) => Some(which),
+    })
+}
 
 /// An experiment: subjects × transports × variants × networks × policies × clients × rates × sizes, repeated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -83,15 +108,17 @@ pub struct Written {
     pub blocks: Option<u32>,
     /// Length of a turn, in ms. The cells of a repeat that differ only in subject, transport, policy or variant run side by
     /// side, each with a server and clients of its own, and take turns at the load. What slows the machine for a second
-    /// then slows all of them. The last tenth of a turn is silent. `phases.load_ms` covers the turns of all these cells,
-    /// and rates are averages over all of it. Cells whose clients poll at an interval run alone, since those poll all the
-    /// time. By default all runs follow one another.
+    /// then slows all of them. The last tenth of a turn is silent. Warm-up and load last as long for each as `phases` says,
+    /// which is the sum of its turns; rates are averages over the turns of all. Cells whose clients poll at an interval run
+    /// alone, since those poll all the time. By default all runs follow one another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns_ms: Option<u64>,
-    /// The cells of a repeat that differ only in transport run at the same time, each with a server and clients of its own,
-    /// all under their whole load. They share the cores, so this is for loads that leave most of them free.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub at_once: bool,
+    /// Cells of a repeat that run at the same time, each with a server and clients of its own, all under their whole load.
+    /// They share the cores, so this is for loads that leave most of them free. Their clients connect one server after the
+    /// other.
+    #[serde(default, deserialize_with = "at_once", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<AtOnce>")]
+    pub at_once: Option<AtOnce>,
     /// The traffic.
     pub scenario: Scenario,
     /// What publications contain: one sentence, repeated, or JSON records, no two alike.

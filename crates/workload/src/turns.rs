@@ -11,7 +11,7 @@ const PARTS: u64 = 10;
 /// Shortest and longest turn, ms.
 pub const LENGTH_MS: [u64; 2] = [20, 10_000];
 /// Turns that each run has in its load phase at least.
-pub const TURNS_MIN: u64 = 10;
+pub const TURNS_MIN: u64 = 5;
 
 /// A run's turns, counted from the beginning of the warm-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

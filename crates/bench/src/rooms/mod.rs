@@ -43,7 +43,7 @@ const ROUNDS: usize = 4;
 const LONGER: u32 = 3;
 
 /// The servers that stand beside ours.
-const PEERS: [&str; 2] = ["bun", "uwebsockets"];
+const PEERS: [&str; 2] = ["bun", "socketify"];
 /// Our own side, first of all sides.
 const OURS: (&str, FanOut) = ("pushlab", FanOut::Auto);
 /// Our own side without a ring.
@@ -319,9 +319,9 @@ mod tests {
 
     #[test]
     fn plain_writes_are_shown_but_are_no_peer() {
-        let sides = [("pushlab", 2.0), ("pushlab-write", 1.0), ("bun", 5.0), ("uwebsockets", 4.0)];
+        let sides = [("pushlab", 2.0), ("pushlab-write", 1.0), ("bun", 5.0), ("socketify", 4.0)];
         let figure = measured(&sides).figure("peers/1000", |s| s.cpu_us).unwrap().to_json();
-        assert_eq!((&figure["value"], &figure["detail"]["best_peer"]), (&json!(0.5), &json!("uwebsockets")));
+        assert_eq!((&figure["value"], &figure["detail"]["best_peer"]), (&json!(0.5), &json!("socketify")));
         assert_eq!(figure["detail"]["ratio_to_plain_writes"], 2.0);
         assert_eq!(figure["detail"]["sides"]["pushlab-write"]["cpu_us"], 1.0);
         let alone = measured(&sides[..2]).figure("peers/1000", |s| s.cpu_us).unwrap().to_json();

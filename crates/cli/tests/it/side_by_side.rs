@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 const FEED: &str = "{ kind = \"feed\", interval_us = 5000, payload_bytes = 173 }";
 const PHASES: &str =
-    "{ connect_ms = 10000, idle_ms = 100, warm_up_ms = 200, load_ms = 1200, drain_ms = 3000, after_ms = 0 }";
+    "{ connect_ms = 10000, idle_ms = 100, warm_up_ms = 100, load_ms = 600, drain_ms = 3000, after_ms = 0 }";
 
 #[test]
 fn cells_of_a_repeat_take_turns_side_by_side() {
@@ -52,7 +52,7 @@ fn cells_of_a_repeat_have_their_load_at_once() {
         ("scenario", FEED),
         ("phases", PHASES),
         ("repeats", "1"),
-        ("at_once", "true"),
+        ("at_once", "\"transports\""),
         ("baseline_ms", "100"),
         ("variants", "[{ name = \"one\" }, { name = \"other\", polling = { interval_ms = 100 } }]"),
         ("transports", "[\"websocket\", \"polling\"]"),

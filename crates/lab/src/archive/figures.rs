@@ -110,7 +110,7 @@ fn of_nothing(name: &str) -> Written {
         phases,
         baseline_ms: 0,
         turns_ms: None,
-        at_once: false,
+        at_once: None,
         soak_minutes: None,
         prober: None,
         polling: Polling::default(),

@@ -51,7 +51,11 @@ impl Matrix {
         let named = self.experiments.iter().find(|experiment| experiment.name == run.cell.experiment);
         let side = named.and_then(|experiment| self.side(run, experiment));
         let experiment = named.ok_or_else(|| format!("there is no experiment {}", run.cell.experiment));
-        let experiment = experiment.and_then(|experiment| rates.apply(experiment.at(&run.cell), &run.cell, run.repeat));
+        let mut experiment =
+            experiment.and_then(|experiment| rates.apply(experiment.at(&run.cell), &run.cell, run.repeat));
+        if let (Ok(experiment), Some(Side { of, turns_ms: Some(_), .. })) = (&mut experiment, side) {
+            experiment.give_turns_to(of);
+        }
         Planned { run: run.clone(), experiment, side }
     }
 

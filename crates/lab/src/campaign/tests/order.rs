@@ -73,8 +73,8 @@ fn cells_that_take_turns_are_carried_out_at_once() {
 fn each_variant_has_its_transports_at_once_by_itself() {
     let folder = Folder::new();
     let variants = "[{ name = \"one\" }, { name = \"other\", polling = { interval_ms = 100 } }]";
-    let (place, runs) =
-        folder.carry_out(&[experiment(&[("at_once", "true"), ("variants", variants)])], |member, _| good(member));
+    let (place, runs) = folder
+        .carry_out(&[experiment(&[("at_once", "\"transports\""), ("variants", variants)])], |member, _| good(member));
     assert_eq!(place.tries, [[1, 2], [3, 4]]);
     assert_eq!(runs[0].cell.variant, runs[1].cell.variant);
     assert_ne!(runs[1].cell.variant, runs[2].cell.variant);

@@ -35,7 +35,7 @@ fn what_cannot_take_turns_is_refused() {
             (&[IDLE], "a load with a schedule"),
             (&[fan_out], "a load with a schedule"),
             (&[("networks", "[\"4g\"]")], "cannot have networks"),
-            (&[("at_once", "true")], "at once or take turns"),
+            (&[("at_once", "\"variants\"")], "at once or take turns"),
             (&[("shape", "{ kind = \"ramp\", from = 0.5, to = 1.0 }")], "the shape must be steady"),
         ],
     );
@@ -43,9 +43,9 @@ fn what_cannot_take_turns_is_refused() {
         &[],
         &[
             (&[("turns_ms", "5")], "from 20 to 10000"),
-            (&[("turns_ms", "200")], "phases.load_ms must be at least"),
+            (&[("turns_ms", "1000")], "phases.load_ms must be at least"),
             (
-                &[("at_once", "true"), ("soak_minutes", "1")],
+                &[("at_once", "\"variants\""), ("soak_minutes", "1")],
                 "at_once: runs that go side by side cannot have soak_minutes",
             ),
         ],
