@@ -13,7 +13,6 @@
 
 pub mod archive;
 mod attempts;
-mod builds;
 mod campaign;
 mod checks;
 pub mod experiments;

@@ -85,7 +85,7 @@ impl Launch<'_> {
         let handover = (outage_of(experiment) == Outage::Takeover).then(|| self.meeting()).transpose()?;
         let started = match &named.server {
             Server::Ours(program) => Subject::start(running::Start {
-                program: &place.builds.to_start(program.as_ref().unwrap_or(&place.program), experiment),
+                program: &place.builds.to_start(program.as_ref().unwrap_or(&place.program), &experiment.subjects),
                 experiment,
                 cell: &planned.cell,
                 host,

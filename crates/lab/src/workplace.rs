@@ -1,8 +1,8 @@
 //! Where a campaign's runs happen.
 
-use crate::builds::Builds;
 use crate::pinning::Pinning;
 use crate::workers::Workers;
+use pushlab_subjects::builds::Builds;
 use pushlab_subjects::{certificate, leftovers};
 use pushlab_watch::agent::Agents;
 use std::io;

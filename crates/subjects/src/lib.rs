@@ -9,6 +9,7 @@
 //! # Ok::<(), String>(())
 //! ```
 
+pub mod builds;
 pub mod catalogue;
 pub mod certificate;
 pub mod check;

@@ -4,9 +4,8 @@
 //! copies on a disk, one had 0.6 MiB more, 6 % of an idle server. So where builds are compared, each is started from a
 //! copy in memory, made in one way and gone with this process.
 
-use pushlab_experiment::Experiment;
+use crate::named::{Named, Server};
 use pushlab_os::files;
-use pushlab_subjects::named::{Named, Server};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -19,11 +18,11 @@ use std::sync::{Mutex, PoisonError};
 pub struct Builds(Mutex<HashMap<PathBuf, File>>);
 
 impl Builds {
-    /// What to start for a program in an experiment: a copy where builds are compared, itself otherwise, and where no copy
-    /// can be made.
-    pub fn to_start(&self, program: &Path, experiment: &Experiment) -> PathBuf {
+    /// What to start for a program in an experiment of these subjects: a copy where builds are compared, itself otherwise,
+    /// and where no copy can be made.
+    pub fn to_start(&self, program: &Path, subjects: &[String]) -> PathBuf {
         let is_other = |text: &String| matches!(Named::parse(text), Ok(Named { server: Server::Ours(Some(_)), .. }));
-        if !experiment.subjects.iter().any(is_other) {
+        if !subjects.iter().any(is_other) {
             return program.to_owned();
         }
         self.copy(program).unwrap_or_else(|_| program.to_owned())
@@ -42,20 +41,18 @@ impl Builds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiments;
     use std::process::Command;
 
     #[test]
     fn only_builds_that_are_compared_are_copied() {
-        let (mut experiment, program) = (experiments::load("tangen-chat", None).unwrap(), Path::new("/bin/echo"));
-        let builds = Builds::default();
-        assert_eq!(builds.to_start(program, &experiment), program);
-        experiment.subjects = vec!["pushlab".to_owned(), "other=/bin/true".to_owned()];
-        let copy = builds.to_start(program, &experiment);
+        let (program, builds) = (Path::new("/bin/echo"), Builds::default());
+        let subjects = ["pushlab", "other=/bin/true"].map(str::to_owned);
+        assert_eq!(builds.to_start(program, &subjects[..1]), program);
+        let copy = builds.to_start(program, &subjects);
         assert_ne!(copy, program);
-        assert_eq!(builds.to_start(program, &experiment), copy, "copied once");
+        assert_eq!(builds.to_start(program, &subjects), copy, "copied once");
         assert_eq!(Command::new(&copy).arg("hello").output().unwrap().stdout, b"hello\n");
         let nowhere = Path::new("/nowhere/pushlab");
-        assert_eq!(builds.to_start(nowhere, &experiment), nowhere, "the start says what is wrong with it");
+        assert_eq!(builds.to_start(nowhere, &subjects), nowhere, "the start says what is wrong with it");
     }
 }
