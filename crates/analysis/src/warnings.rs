@@ -329,6 +329,7 @@ mod tests {
             repetition: None,
             injected_delay_us: 0,
             shape: Shape::Steady,
+            is_told_to_begin: false,
             turns: None,
             headers: RequestHeaders::Minimal,
             compression_from: None,

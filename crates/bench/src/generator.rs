@@ -182,6 +182,7 @@ fn start_loop(target: SocketAddr, connections: u32, state: &Arc<RunState>) -> an
         connect_rate: 20_000,
         poll_interval_ns: SECOND_NS,
         seed: 1,
+        turns: None,
         gather_ns: 0,
         injected_delay_ns: 0,
     };

@@ -196,18 +196,18 @@ impl Experiment {
         self.turns_ms.map_or(Ok(()), |length_ms| self.check_turns(length_ms))
     }
 
-    /// Turns need a schedule that can be divided, and nothing that goes on in the turns of others.
+    /// Turns need a load that can be divided, and nothing that goes on in the turns of others.
     fn check_turns(&self, length_ms: u64) -> Result<(), String> {
         let [shortest, longest] = turns::LENGTH_MS;
         if !(shortest..=longest).contains(&length_ms) {
             return Err(format!("turns_ms {length_ms}: from {shortest} to {longest}"));
         }
         let scenarios = self.variants.iter().filter_map(|variant| variant.scenario.as_ref()).chain([&self.scenario]);
-        let has_none = |scenario: &Scenario| matches!(scenario, Scenario::Idle | Scenario::Storm { .. });
-        if scenarios.clone().any(|scenario| has_none(scenario) || traffic::is_closed_loop(scenario)) {
-            let why =
-                "turns need a load with a schedule that can be divided; idle, storm, fan-out and request have none";
-            return Err(format!("turns_ms: {why}"));
+        let is_whole = |scenario: &Scenario| {
+            matches!(scenario, Scenario::Idle | Scenario::Storm { .. } | Scenario::Request { .. })
+        };
+        if scenarios.clone().any(is_whole) {
+            return Err("turns_ms: turns need a load that can be divided; idle, storm and request cannot".to_owned());
         }
         if self.shape != Shape::Steady {
             return Err("turns_ms: the shape must be steady, since turns are a shape of their own".to_owned());

@@ -102,6 +102,7 @@ pub fn plan(planned: &PlannedRun, named: &Named, experiment: &Experiment, ends: 
         },
         drain_stall_ms: None,
         shape: experiment.shape.clone(),
+        is_told_to_begin: false,
         turns: None,
         headers: experiment.headers,
         compression_from: experiment.compression_from,

@@ -282,7 +282,11 @@ fn attempt(
     let side = beside.as_ref().map(|beside| beside.side);
     let cores = place.workers.seats(place.pinning.load.len()).cores as usize;
     collected.side_by_side = side.map(|side| side.of);
-    let plan = Plan { turns: side.and_then(Side::turns), ..plan(planned, &named, experiment, &ends, cores) };
+    let plan = Plan {
+        is_told_to_begin: side.is_some(),
+        turns: side.and_then(Side::turns),
+        ..plan(planned, &named, experiment, &ends, cores)
+    };
     let (mut load, plan) = begin_load(place, run, &plan, &topology, backend)?;
     collected.plan = Some(plan);
     let watch_generator = watch_generator(&load, &used[1], phases)?;

@@ -200,6 +200,7 @@ pub(crate) fn plan(
         repetition: None,
         injected_delay_us: 0,
         shape: Shape::Steady,
+        is_told_to_begin: false,
         turns: None,
         headers: RequestHeaders::Minimal,
         compression_from: None,

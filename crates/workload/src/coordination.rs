@@ -69,7 +69,7 @@ impl Worker {
 enum Stage {
     Preparing,
     Connecting,
-    /// Everybody is connected, and others take turns with this run: it begins when it is told to.
+    /// Everybody is connected, and others go beside this run: it begins when it is told to.
     Ready,
     /// The phases up to the drain, of which so many have begun.
     Running(usize),
@@ -295,7 +295,7 @@ impl Coordinator {
         let is_enough = is_late && self.may_starve() && all.subscribed > 0;
         let is_full = all.subscribed + all.held_back >= self.plan.clients;
         if (is_full || is_enough) && has_instruments && has_prober {
-            if self.plan.turns.is_some() {
+            if self.plan.is_told_to_begin {
                 self.stage = Stage::Ready;
                 self.outputs.push_back(Output::Event(RunEvent::Ready));
             } else {

@@ -58,8 +58,7 @@ pub struct Plan {
     /// plans of before: publications begin with the warm-up, and polls where the seed says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repetition: Option<Repetition>,
-    /// Busy-wait added to every turn of the loop, in µs: makes the generator slow on purpose, to test that such
-    /// a run is void.
+    /// Busy-wait added to every turn of the loop, µs, to test that a slow generator voids its run.
     #[serde(alias = "handicap_us")]
     pub injected_delay_us: u64,
     /// What publications are made of.
@@ -67,7 +66,10 @@ pub struct Plan {
     pub content: Content,
     /// How the load's intensity changes over the load phase.
     pub shape: Shape,
-    /// The run's turns, where others go beside it: then it begins when it is told to, and its shape is steady.
+    /// Whether it begins when it is told to, since others go beside it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_told_to_begin: bool,
+    /// The run's turns, where it takes turns with those beside it: then its shape is steady.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<Turns>,
     /// What heads of HTTP requests carry.
@@ -78,14 +80,12 @@ pub struct Plan {
     pub compression_from: Option<u32>,
     /// Whether clients that poll at an interval ask for the list of users too: a second request for every poll.
     pub user_list: bool,
-    /// Whether publications have a place for the server's receipt mark, which splits latency into the way up and
-    /// the way down. The subject must be told to fill it.
+    /// Whether publications have a place for the server's receipt mark, which divides latency by direction.
     pub receipts: bool,
     /// Where the worker's back end listens for the subject, which is to connect before the clients do. A `feed` by a
     /// back end needs it, nothing else does.
     pub backend_listen: Option<SocketAddr>,
-    /// Descriptor of a listener at `backend_listen` that the worker inherits: one that is not in the worker's own network
-    /// namespace, for instance. `None` lets it make its own.
+    /// Descriptor of a listener at `backend_listen` that the worker inherits, as from another namespace; `None`: its own.
     #[serde(default)]
     pub backend_descriptor: Option<i32>,
     /// How connections are set.
@@ -94,8 +94,7 @@ pub struct Plan {
     /// The addresses that clients come from.
     #[serde(default)]
     pub sources: Sources,
-    /// Source address of prober, collector and feeder, so that a network can tell their packets from the clients';
-    /// `None` leaves it to the kernel.
+    /// Source address of prober, collector and feeder, which tells their packets from the clients'; `None`: the kernel's.
     #[serde(default)]
     pub instruments_from: Option<Ipv4Addr>,
     /// The core of the prober alone; `None` where it shares those of the load.
@@ -477,6 +476,7 @@ pub(crate) mod fixtures {
             prober_core: None,
             clients_in: ClientsIn::default(),
             page_scripts: None,
+            is_told_to_begin: false,
             turns: None,
             drain_stall_ms: None,
             shape: Shape::Steady,

@@ -31,6 +31,21 @@ impl Turns {
         offset_ns / length_ns % u64::from(self.of) == u64::from(self.own) && offset_ns % length_ns < self.sending_ns()
     }
 
+    /// When something may be sent next, so long after the beginning of the warm-up: at once in its own turn.
+    pub fn next_own_ns(&self, offset_ns: u64) -> u64 {
+        if self.is_own(offset_ns) {
+            return offset_ns;
+        }
+        let (length_ns, of) = (self.length_ms * MS, u64::from(self.of));
+        let turn = offset_ns / length_ns + 1;
+        (turn + (u64::from(self.own) + of - turn % of) % of) * length_ns
+    }
+
+    /// The share of the time in which something may be sent.
+    pub fn share(&self) -> f64 {
+        self.sending_ns() as f64 / (self.length_ms * MS * u64::from(self.of)) as f64
+    }
+
     /// How the intensity changes over a time: lengths in ns, with the factor of each.
     pub fn parts(&self, total_ns: u64) -> Vec<(u64, f64)> {
         let length_ns = self.length_ms * MS;
@@ -73,7 +88,19 @@ mod tests {
             whose.iter().for_each(|own| counts[*own as usize] += 1);
         }
         assert_eq!(counts, [900; 3]);
+        assert_eq!(turns(2).share(), 0.3);
         assert!(turns(1).is_own(100 * MS) && turns(1).is_own(189 * MS) && !turns(1).is_own(190 * MS));
+    }
+
+    #[test]
+    fn the_next_turn_is_the_first_instant_that_is_its_own() {
+        for own in 0..3 {
+            for offset_ms in 0..700 {
+                let next = turns(own).next_own_ns(offset_ms * MS);
+                let first = (offset_ms..).find(|ms| turns(own).is_own(ms * MS)).unwrap();
+                assert_eq!(next, first * MS, "{own} at {offset_ms} ms");
+            }
+        }
     }
 
     #[test]

@@ -23,16 +23,18 @@ pub(super) fn of_generator(
     (start, end): (u64, u64),
     evidence: &Evidence<'_>,
 ) -> Vec<Warning> {
-    // The cores are those of all that go side by side: half of one is all of it for one of two.
-    let sides = record.side_by_side.map_or(1.0, f64::from);
-    let thread = result.busiest.map(|second| BusySecond {
+    // Seconds and turns do not fit: of one that takes turns the mean counts.
+    let turns = record.plan.as_ref().and_then(|plan| plan.turns);
+    let sides = sides(record);
+    let thread = result.busiest.filter(|_| turns.is_none()).map(|second| BusySecond {
         whose: second.thread.described(second.number),
         percent: second.percent() * sides,
         from_s: second.from_ns as f64 / 1e9,
     });
     // The busiest second is not below the mean of the phase; where it seems to be, the probe saw too little.
     let mean = result.cpu_load_ns as f64 * 100.0 / (end - start) as f64;
-    let seen = measure::busiest_second(&record.generator, (start, end)).filter(|(_, percent)| *percent >= mean);
+    let busiest = measure::busiest_second(&record.generator, (start, end)).filter(|_| turns.is_none());
+    let seen = busiest.filter(|(_, percent)| *percent >= mean);
     let (whose, (from_ns, percent)) = match seen {
         Some(found) => ("the load generator", found),
         None => ("the load generator, on average of all seconds,", (start, mean)),
@@ -53,6 +55,13 @@ pub(super) fn of_generator(
     let subject_cores = evidence.subject_cores.len();
     let warnings = generator_warnings(&load, evidence.limits).into_iter();
     warnings.filter_map(|warning| of_closed_loop(warning, record, (start, end), subject_cores)).collect()
+}
+
+/// Of how much less than the cores a run may use, as they are those of all that go side by side: half of one is all of it
+/// for one of two.
+fn sides(record: &RunRecord) -> f64 {
+    let turns = record.plan.as_ref().and_then(|plan| plan.turns);
+    turns.map_or(record.side_by_side.map_or(1.0, f64::from), |turns| 1.0 / turns.share())
 }
 
 /// What was due and never sent: as good as lost, unless it is so much that the load was another one. Of nothing, nothing
@@ -121,6 +130,6 @@ fn of_closed_loop(warning: Warning, record: &RunRecord, load: (u64, u64), subjec
     let Some(used) = measure::cpu_percent(&record.subject, load) else {
         return bound("what the subject used is not known".to_owned());
     };
-    let subject = used / subject_cores.max(1) as f64;
+    let subject = used * sides(record) / subject_cores.max(1) as f64;
     if subject < SUBJECT_FULL_PERCENT { bound(format!("the subject used {subject:.0} % of its own")) } else { None }
 }

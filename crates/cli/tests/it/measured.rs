@@ -24,46 +24,36 @@ fn what_a_network_is_like_shows_in_the_figures() {
 #[test]
 fn two_writes_wait_for_a_delayed_acknowledgement_where_nagle_is_on() {
     let place = Place::new("nagle");
-    let mut medians = Vec::new();
-    for sockets in ["{}", "{ writes_per_event = 2, nagle = true, delayed_acks = true }"] {
-        let scenario = "{ kind = \"feed\", interval_us = 100000, payload_bytes = 60 }";
-        // The first sixteen segments of a connection are acknowledged at once.
-        let phases =
-            "{ connect_ms = 10000, idle_ms = 100, warm_up_ms = 2500, load_ms = 1000, drain_ms = 3000, after_ms = 0 }";
-        small(&place, &[("transports", "[\"sse\"]"), ("sockets", sockets), ("scenario", scenario), ("phases", phases)]);
-        let (report, code) = place.report(&["--quiet", "--fresh"]);
-        assert_eq!(code, 0, "{report:#}");
-        medians.push(place.exported("test")[0]["figures"]["latency_median"]["value"].as_f64().unwrap());
-    }
-    // Linux waits for 40 ms at least.
-    assert!(medians[1] > medians[0] + 30.0, "{medians:?}");
+    let sockets = "{ writes_per_event = 2, nagle = true, delayed_acks = true }";
+    let scenario = "{ kind = \"feed\", interval_us = 100000, payload_bytes = 60 }";
+    // The first sixteen segments of a connection are acknowledged at once.
+    let phases =
+        "{ connect_ms = 10000, idle_ms = 100, warm_up_ms = 2500, load_ms = 1000, drain_ms = 3000, after_ms = 0 }";
+    small(&place, &[("transports", "[\"sse\"]"), ("sockets", sockets), ("scenario", scenario), ("phases", phases)]);
+    let (report, code) = place.report(&["--quiet", "--fresh"]);
+    assert_eq!(code, 0, "{report:#}");
+    let median = place.exported("test")[0]["figures"]["latency_median"]["value"].as_f64().unwrap();
+    assert!(median >= 39.0, "Linux waits for 40 ms at least: {median}");
 }
 
 #[test]
 fn acknowledgements_that_the_link_delays_hold_up_what_nagle_holds_back() {
     let place = Place::new("ack-delay");
-    let sockets =
-        ["writes_per_event = 2, ack_delay_ms = 200", "writes_per_event = 2, ack_delay_ms = 200, nagle = true"];
-    let measured = sockets.map(|sockets| {
-        let scenario = "{ kind = \"feed\", interval_us = 100000, payload_bytes = 60 }";
-        let phases =
-            "{ connect_ms = 10000, idle_ms = 100, warm_up_ms = 500, load_ms = 2000, drain_ms = 3000, after_ms = 0 }";
-        let sockets = format!("{{ {sockets} }}");
-        small(
-            &place,
-            &[("transports", "[\"sse\"]"), ("sockets", &sockets), ("scenario", scenario), ("phases", phases)],
-        );
-        let (report, code) = place.report(&["--quiet", "--fresh"]);
-        assert_eq!(code, 0, "{report:#}");
-        let run = place.exported("test").remove(0);
-        let whole = &run["document"]["network"]["whole"];
-        assert_eq!(whole["down"]["clients"]["retransmitted_packets"], 0, "{whole:#}");
-        assert_eq!(whole["up"]["clients"]["lost_packets"], 0, "{whole:#}");
-        (run["figures"]["latency_mean"]["value"].as_f64().unwrap(), sum(whole, &["delayed_acks", "spared_acks"]))
-    });
-    let [(without, _), (with, changed)] = measured;
+    let sockets = "{ writes_per_event = 2, ack_delay_ms = 200, nagle = true }";
+    let scenario = "{ kind = \"feed\", interval_us = 100000, payload_bytes = 60 }";
+    let phases =
+        "{ connect_ms = 10000, idle_ms = 100, warm_up_ms = 500, load_ms = 2000, drain_ms = 3000, after_ms = 0 }";
+    small(&place, &[("transports", "[\"sse\"]"), ("sockets", sockets), ("scenario", scenario), ("phases", phases)]);
+    let (report, code) = place.report(&["--quiet", "--fresh"]);
+    assert_eq!(code, 0, "{report:#}");
+    let run = place.exported("test").remove(0);
+    let whole = &run["document"]["network"]["whole"];
+    assert_eq!(whole["down"]["clients"]["retransmitted_packets"], 0, "{whole:#}");
+    assert_eq!(whole["up"]["clients"]["lost_packets"], 0, "{whole:#}");
+    let mean = run["figures"]["latency_mean"]["value"].as_f64().unwrap();
+    let changed = sum(whole, &["delayed_acks", "spared_acks"]);
     // What is sent waits for 200 ms, and two events 100 ms apart go together: one waits for 100 ms more than the other.
-    assert!(with > without + 30.0 && changed > 20, "{measured:?}");
+    assert!(mean > 40.0 && changed > 20, "{mean} ms, {changed}");
     small(&place, &[("networks", "[]"), ("sockets", "{ ack_delay_ms = 200 }")]);
     let (code, error) = place.fails(&["run", "experiment.toml"]);
     assert!(code == 3 && error.contains("sockets.ack_delay_ms") && error.contains("networks"), "{code}: {error}");

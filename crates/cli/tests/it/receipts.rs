@@ -76,6 +76,7 @@ impl Served {
             repetition: None,
             injected_delay_us: 0,
             shape: Shape::Steady,
+            is_told_to_begin: false,
             turns: None,
             headers: RequestHeaders::Minimal,
             compression_from: None,

@@ -225,6 +225,7 @@ fn config(front: &Front, traffic: Traffic, sources: u32) -> LoopConfig {
         poll_interval_ns: 20 * MS,
         poll_phase_ns: 0,
         poll_after_publication_ns: None,
+        turns: None,
         seed: 7,
         gather_ns: 0,
         injected_delay_ns: 0,

@@ -31,6 +31,7 @@ pub fn plan(target: SocketAddr, transport: Transport, clients: u32, scenario: Sc
         page_scripts: None,
         drain_stall_ms: None,
         shape: Shape::Steady,
+        is_told_to_begin: false,
         turns: None,
         headers: RequestHeaders::Minimal,
         compression_from: None,

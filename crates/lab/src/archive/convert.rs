@@ -640,6 +640,7 @@ mod tests {
             repetition: Some(Repetition { number: 2, of: 5, seed: MOST }),
             injected_delay_us: 9,
             shape: Shape::Step { factors: vec![0.1, 1.0, 1.0 / 3.0] },
+            is_told_to_begin: false,
             turns: None,
             headers: RequestHeaders::Browser,
             compression_from: Some(256),

@@ -150,6 +150,7 @@ mod tests {
         let mut taking_turns = experiments::load_all("transports", Some("quick")).unwrap().1;
         for experiment in &mut taking_turns {
             experiment.turns_ms = (experiment.name == "transports-broadcast").then_some(50);
+            experiment.repeats = 3;
         }
         let matrix = Matrix::new(&taking_turns, 7);
         let mut orders = HashSet::new();

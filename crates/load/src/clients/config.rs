@@ -49,6 +49,8 @@ pub struct LoopConfig {
     pub poll_after_publication_ns: Option<u64>,
     /// Seed of masks, keys and back-off.
     pub seed: u64,
+    /// The turns in which the publishers of a closed loop may publish; always where there are none.
+    pub turns: Option<pushlab_workload::turns::Turns>,
     /// Least time between the beginnings of two turns that bring something, ns, so that what comes within it is read at once.
     pub gather_ns: u64,
     /// Busy-wait added to every turn, ns.
@@ -90,6 +92,7 @@ impl LoopConfig {
             poll_phase_ns: 0,
             poll_after_publication_ns: None,
             seed: 1,
+            turns: None,
             gather_ns: 0,
             injected_delay_ns: 0,
         }

@@ -318,6 +318,7 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
             Some(self.next_publication_ns),
             Some(self.marks.end_ns),
             Some(warm_up),
+            self.next_turn_ns(now).filter(|due_ns| *due_ns > now),
         ];
         dues.into_iter().flatten().fold(tick, u64::min)
     }

@@ -9,6 +9,7 @@ use crate::transport::{Asking, Receiver};
 use mio::unix::SourceFd;
 use mio::{Interest, Registry};
 use pushlab_workload::traffic::Traffic;
+use pushlab_workload::turns::Turns;
 use std::io;
 use std::os::fd::AsRawFd as _;
 
@@ -29,6 +30,13 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         Ok(Some(Feeding::new(config.clients, PATIENCE_NS + asked_after_ns)))
     }
 
+    /// When the publishers may publish next, where they have to wait for their turn.
+    pub(super) fn next_turn_ns(&self, now: u64) -> Option<u64> {
+        let turns = self.config.turns.filter(|_| self.feeding.is_some())?;
+        let begin_ns = self.marks.warm_up_ns;
+        (begin_ns..self.marks.load_end_ns).contains(&now).then(|| begin_ns + turns.next_own_ns(now - begin_ns))
+    }
+
     /// Has every publisher that is free send its next one, from the warm-up to the end of the load. What the feeder
     /// waits for wakes its loop: the broadcasts, its own sockets or, for what is to be given up, the next tick.
     pub(super) fn keep_publishing(&mut self, now: u64) {
@@ -39,6 +47,10 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         self.has_started_loop = true;
         for _ in 0..feeding.settle(broadcasts, now) {
             self.recorder.part.errors.add(&GIVEN_UP);
+        }
+        let is_own = |turns: &Turns| turns.is_own(now - self.marks.warm_up_ns);
+        if !self.config.turns.as_ref().is_none_or(is_own) {
+            return;
         }
         for publisher in 0..self.clients.len() {
             if self.feeding.as_ref().is_some_and(|feeding| feeding.is_free(publisher)) {

@@ -107,7 +107,9 @@ pub fn connections_opened(run: &RunRecord) -> Option<f64> {
 fn per_load_second(run: &RunRecord, count: fn(&LoadResult) -> u64) -> Option<f64> {
     let (start, end) = run.phase_span(Phase::Load)?;
     let result = run.result.as_ref().filter(|_| end > start)?;
-    Some(count(result) as f64 * 1e9 / (end - start) as f64)
+    // In the turns of others it sends nothing, and hardly anything is left to come.
+    let share = run.plan.as_ref().and_then(|plan| plan.turns).map_or(1.0, |turns| turns.share());
+    Some(count(result) as f64 * 1e9 / (share * (end - start) as f64))
 }
 
 /// HTTP requests of clients that publish, for every 100 of their publications.

@@ -282,7 +282,7 @@ fn what_clients_were_told_is_gone_is_waited_for_a_second_and_no_longer() {
 #[test]
 fn one_that_takes_turns_begins_when_it_is_told_to_and_sends_in_its_turns() {
     let turns = Turns { own: 1, of: 3, length_ms: 20 };
-    let plan = Plan { turns: Some(turns), ..chat(10) };
+    let plan = Plan { is_told_to_begin: true, turns: Some(turns), ..chat(10) };
     let ran = simulate(&plan, fleet(2), || 0, None);
     let result = ran.result.unwrap();
     let at = |wanted| ran.phases.iter().find(|(phase, _)| *phase == wanted).unwrap().1;

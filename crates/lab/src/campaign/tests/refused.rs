@@ -28,12 +28,12 @@ fn what_cannot_share_a_start_is_refused() {
 
 #[test]
 fn what_cannot_take_turns_is_refused() {
-    let fan_out = ("scenario", "{ kind = \"fan-out\", publishers = 1, payload_bytes = 173 }");
+    let request = ("scenario", "{ kind = \"request\", payload_bytes = 173 }");
     are_refused(
         &[("turns_ms", "50")],
         &[
-            (&[IDLE], "a load with a schedule"),
-            (&[fan_out], "a load with a schedule"),
+            (&[IDLE], "a load that can be divided"),
+            (&[request], "a load that can be divided"),
             (&[("networks", "[\"4g\"]")], "cannot have networks"),
             (&[("at_once", "\"variants\"")], "at once or take turns"),
             (&[("shape", "{ kind = \"ramp\", from = 0.5, to = 1.0 }")], "the shape must be steady"),
