@@ -79,7 +79,7 @@ describe("the scorecard", () => {
       await visitor.reads("Mobile networks: nothing is advised, because no option both works and has a figure for every quantity that counts.");
       assert.deepEqual(await marked(visitor), []);
       await visitor.press("radio", "Everything");
-      await visitor.reads(/Dashboard\s+SSE over HTTP\/2. WebSocket over HTTP\/1.1 seems as good/);
+      await visitor.reads(/Dashboard\s+SSE over HTTP\/2. WebSocket over HTTP\/1.1 seems just as good/);
       assert.equal((await titles(visitor)).length, 11);
       assert.equal(await hash(visitor), "");
     });

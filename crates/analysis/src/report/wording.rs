@@ -44,14 +44,26 @@ pub fn join(names: &[&str]) -> String {
     }
 }
 
-/// A title within a sentence: `bytes per delivery`, `CPU per delivery`.
+/// Three significant digits of what is at least so much: rounded down.
+pub fn least(value: f64) -> String {
+    let magnitude = if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 };
+    let unit = 10f64.powi((2 - magnitude).clamp(0, 6));
+    // What is a hair below a digit only because it is binary has that digit.
+    digits((value * unit * (1.0 + f64::EPSILON)).floor() / unit)
+}
+
+/// A title within a sentence: `bytes per delivery (173 B)`, `CPU per delivery`.
 pub fn in_sentence(title: &str) -> String {
+    let title = match title.split_once(", ") {
+        Some((head, rest)) => format!("{head} ({rest})"),
+        None => title.to_owned(),
+    };
     let mut letters = title.chars();
     match (letters.next(), letters.next()) {
         (Some(first), Some(second)) if second.is_lowercase() => {
             first.to_lowercase().chain(title.chars().skip(1)).collect()
         }
-        _ => title.to_owned(),
+        _ => title,
     }
 }
 
@@ -73,7 +85,8 @@ mod tests {
     #[test]
     fn names_are_joined_as_people_do() {
         assert_eq!(join(&["a", "b", "c"]), "a, b and c");
-        assert_eq!(["Bytes, 2 KiB", "CPU", "p99"].map(in_sentence), ["bytes, 2 KiB", "CPU", "p99"]);
+        assert_eq!(["Bytes, 2 KiB", "CPU", "p99"].map(in_sentence), ["bytes (2 KiB)", "CPU", "p99"]);
+        assert_eq!([1.4289, 154.6, 2.4, 1234.5, 0.0].map(least), ["1.42", "154", "2.40", "1234", "0.00"]);
         assert_eq!([capital("long polling"), capital("")], ["Long polling", ""]);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::report::card::choice::{Choice, Standing, gain, is_open, late_ms, with_figures};
 use crate::report::card::practical::{self, Practical};
-use crate::report::wording::{capital, digits, in_sentence, join};
+use crate::report::wording::{capital, digits, in_sentence, join, least};
 use pushlab_experiment::Workload;
 use pushlab_report::{Advice, CardRow, Scorecard};
 use pushlab_wire::transport::Transport;
@@ -70,7 +70,7 @@ fn by_quantities(card: &Scorecard, quantities: &Quantities<'_>) -> Option<Answer
             [] | [_] | [_, _] => join(&labels.iter().map(String::as_str).collect::<Vec<_>>()),
             several => format!("{} options", several.len()),
         };
-        sentences.push(format!("Not compared, because something failed or was not measured: {who}."));
+        sentences.push(format!("Not compared, because a measurement failed or is missing: {who}."));
     }
     Some(([Some(best), choice.runner_up.map(|next| next.option)].into_iter().flatten().collect(), sentences))
 }
@@ -86,11 +86,11 @@ fn by_conditions(card: &Scorecard, conditions: &[&CardRow]) -> Option<Answer> {
     working.sort_by(|a, b| practical::order(card, *a, *b));
     working.truncate(2);
     let sentence = match working.as_slice() {
-        [] => "Nothing works everywhere.".to_owned(),
-        [one] => format!("{}. Nothing else works wherever it was tried.", capital(&name(card, *one))),
+        [] => "Every option that was tried fails somewhere.".to_owned(),
+        [one] => format!("{}. It is the only one that works wherever it was tried.", capital(&name(card, *one))),
         [one, next, ..] => {
             let (one, next) = (capital(&name(card, *one)), name(card, *next));
-            format!("{one}. Like {next}, it works wherever it was tried.")
+            format!("{one}. It works wherever it was tried, and so does {next}.")
         }
     };
     (!conditions.is_empty()).then_some((working, vec![sentence]))
@@ -100,7 +100,7 @@ fn recommended(card: &Scorecard, best: &Standing<'_>) -> String {
     let label = capital(&name(card, best.option));
     match best.worst() {
         Some((row, against)) if best.loss() > 1.0 => format!(
-            "{label}, as a compromise: every option is behind in something, this one at most by {}×, in {}.",
+            "{label}, as a compromise: every option seems behind in something; this one seems least so, {}× in {}.",
             digits(against.factor),
             in_sentence(&row.title)
         ),
@@ -115,16 +115,18 @@ fn runner_up(card: &Scorecard, choice: &Choice<'_>, next: &Standing<'_>) -> Stri
     let Some(broken_by) = &choice.tie_broken_by else {
         return match gain(&rows, next.option, choice.best.option) {
             Some((row, by)) => {
-                format!("Next is {label}, behind by at least {}× in {}.", digits(by), in_sentence(&row.title))
+                format!("The runner-up is {label}, at least {}× worse in {}.", least(by), in_sentence(&row.title))
             }
-            None => format!("Next is {label}, {}.", seems_behind(choice, next)),
+            None => format!("The runner-up is {label}, {}.", seems_behind(choice, next)),
         };
     };
     let open = next.cells.iter().zip(&choice.best.cells).find(|((_, own), (_, best))| is_open(*own) || is_open(*best));
     let good = match open {
-        _ if next.is_shown_good() && choice.best.is_shown_good() => "is as good in everything that counts".to_owned(),
-        Some(((row, _), _)) => format!("seems as good, but {} is undecided", in_sentence(&row.title)),
-        None => "is as good within the margins".to_owned(),
+        _ if next.is_shown_good() && choice.best.is_shown_good() => {
+            "is just as good in everything that counts".to_owned()
+        }
+        Some(((row, _), _)) => format!("seems just as good, though {} is undecided", in_sentence(&row.title)),
+        None => "seems as good, within the margins".to_owned(),
     };
     let reason = match broken_by {
         Practical::Works(where_) if !where_.is_empty() => {
@@ -134,7 +136,7 @@ fn runner_up(card: &Scorecard, choice: &Choice<'_>, next: &Standing<'_>) -> Stri
         }
         Practical::Works(_) => format!("{first} is preferred because it was seen to work in more places"),
         Practical::Parts => format!("{first} is preferred because it has fewer moving parts"),
-        Practical::Bytes => format!("{first} is preferred because it takes fewer bytes"),
+        Practical::Bytes => format!("{first} is preferred because it seems to take fewer bytes"),
         Practical::Nothing => "either will do".to_owned(),
     };
     format!("{} {good}; {reason}.", capital(&label))
@@ -145,7 +147,7 @@ fn seems_behind(choice: &Choice<'_>, next: &Standing<'_>) -> String {
     let factors = next.cells.iter().zip(&choice.best.cells);
     let factors = factors.map(|((row, own), (_, best))| (row, own.factor / best.factor));
     let Some((row, factor)) = factors.max_by(|a, b| a.1.total_cmp(&b.1)) else { return String::new() };
-    format!("which seems {}× behind in {}, though that is undecided", digits(factor), in_sentence(&row.title))
+    format!("which seems {}× worse in {}, though that is undecided", digits(factor), in_sentence(&row.title))
 }
 
 /// What it costs to take a message from a client.
@@ -155,12 +157,13 @@ const PUBLICATION: &str = "cpu_per_publication";
 fn instead_if(card: &Scorecard, best: usize, next: usize) -> Option<String> {
     let rows: Vec<&CardRow> = card.rows.iter().collect();
     let (row, by) = gain(&rows, best, next)?;
-    let (label, title, by) = (name(card, next), in_sentence(&row.title), digits(by));
+    let (label, title, by) = (name(card, next), in_sentence(&row.title), least(by));
     let when = messages_for_one_sent(card, best, next).filter(|_| row.metric == PUBLICATION);
-    let when = when.map(|messages| format!("clients send more than one message for every {messages} they receive"));
+    let when =
+        when.map(|messages| format!("clients send more than about one message for every {messages} they receive"));
     Some(match when.or_else(|| (!row.when.is_empty()).then(|| row.when.clone())) {
-        Some(when) => format!("Choose {label} if {when}: it is at least {by}× better in {title}."),
-        None => format!("Choose {label} if {title} counts most: there it is at least {by}× better."),
+        Some(when) => format!("Choose {label} instead if {when}: it is at least {by}× better in {title}."),
+        None => format!("Choose {label} instead if {title} matters most: it is at least {by}× better there."),
     })
 }
 
@@ -179,8 +182,11 @@ fn messages_for_one_sent(card: &Scorecard, best: usize, next: usize) -> Option<u
 fn if_late(card: &Scorecard, rows: &[&CardRow], best: usize, late: &[usize]) -> Option<String> {
     let gained = late.iter().filter_map(|option| Some((*option, gain(rows, best, *option)?, late_ms(rows, *option)?)));
     let (option, (row, by), ms) = gained.max_by(|a, b| a.1.1.total_cmp(&b.1.1))?;
-    let (label, ms, by) = (capital(&name(card, option)), digits(ms), digits(by));
-    Some(format!("{label} is at least {by}× better in {}, but at least {ms} ms later.", in_sentence(&row.title)))
+    let (label, ms, by) = (capital(&name(card, option)), least(ms), least(by));
+    Some(format!(
+        "{label} is at least {by}× better in {}, but delivers at least {ms} ms later than the fastest.",
+        in_sentence(&row.title)
+    ))
 }
 
 /// What a condition does to the choice: `Through a buffering proxy: long polling instead.`
@@ -188,29 +194,28 @@ fn condition(card: &Scorecard, row: &CardRow, quantities: &Quantities<'_>, best:
     if best.is_some_and(|best| row.cells[best].is_some()) {
         return None;
     }
-    let instead = instead(card, row, quantities);
     let fails = |option: usize| row.failures.contains_key(&card.options[option].key);
-    let said = match (best, instead) {
-        (Some(best), None) if !fails(best) => format!("{} was not tried", name(card, best)),
-        (Some(best), Some(other)) if !fails(best) => format!("{other}; {} was not tried", name(card, best)),
-        (_, None) => "nothing works".to_owned(),
-        (None, Some(other)) => other,
-        (Some(_), Some(other)) => format!("{other} instead"),
+    let untried = best.filter(|best| !fails(*best)).map(|best| format!("{} was not tried", name(card, best)));
+    let said = match (instead(card, row, quantities), untried) {
+        (None, None) => "nothing that was compared is known to work".to_owned(),
+        (None, Some(untried)) => untried,
+        (Some((other, late)), Some(untried)) => format!("{other}{late}; {untried}"),
+        (Some((other, late)), None) if best.is_some() => format!("{other} instead{late}"),
+        (Some((other, late)), None) => format!("{other}{late}"),
     };
     Some(format!("{}: {said}.", row.title))
 }
 
-/// The choice among all that works here, and that it is too late if it is; `None` where nothing works.
-fn instead(card: &Scorecard, row: &CardRow, quantities: &Quantities<'_>) -> Option<String> {
+/// The choice among all that works here, and what is said if it is too late; `None` where nothing works.
+fn instead(card: &Scorecard, row: &CardRow, quantities: &Quantities<'_>) -> Option<(String, &'static str)> {
     let works = |option: &usize| row.cells[*option].is_some();
     if quantities.rows.is_empty() {
         let working = (0..card.options.len()).filter(works);
-        return working.min_by(|a, b| practical::order(card, *a, *b)).map(|option| name(card, option));
+        return Some((name(card, working.min_by(|a, b| practical::order(card, *a, *b))?), ""));
     }
     let (candidates, _) = with_figures(card, &quantities.rows);
     let (choice, is_late) = quantities.choose(card, candidates.into_iter().filter(works).collect())?;
-    let late = if is_late { ", although too late," } else { "" };
-    Some(format!("{}{late}", name(card, choice.best.option)))
+    Some((name(card, choice.best.option), if is_late { ", although it delivers late" } else { "" }))
 }
 
 /// `long polling`, `SSE over HTTP/2`, `WebSocket (gws)`.
@@ -331,7 +336,7 @@ mod tests {
     fn the_best_is_named_with_what_comes_next_and_by_how_much_it_is_behind() {
         let found = advised(&["ws", "es", "poll"], &[("CPU", CPU, 1.0, "1e 2d 4d"), ("Bytes", CPU, 1.0, "1e 1e 9d")]);
         assert_eq!(found.choices, ["ws", "es"]);
-        assert_eq!(found.text, "Ws. Next is es, behind by at least 1.71× in CPU.");
+        assert_eq!(found.text, "Ws. The runner-up is es, at least 1.71× worse in CPU.");
     }
 
     #[test]
@@ -339,19 +344,23 @@ mod tests {
         let works = ("Through nginx", SHARE, 100.0, "x 1e 1e");
         let found = advised(&["websocket", "http-streaming", "sse"], &[("CPU", CPU, 1.0, "1e 1.02e 1.05e"), works]);
         assert_eq!(found.choices, ["sse", "http-streaming"]);
-        let tie = "SSE. HTTP streaming is as good in everything that counts; SSE is preferred because it has fewer moving parts.";
+        let tie = "SSE. HTTP streaming is just as good in everything that counts; SSE is preferred because it has fewer moving parts.";
         assert_eq!(found.text, tie);
         let found = advised(&["websocket", "http-streaming"], &[("CPU", CPU, 1.0, "1e 1.05e"), works_of(2, &works)]);
         assert_eq!(
             found.text,
-            "HTTP streaming. WebSocket is as good in everything that counts; HTTP streaming is preferred because it works \
+            "HTTP streaming. WebSocket is just as good in everything that counts; HTTP streaming is preferred because it works \
              where the other fails: through nginx."
         );
         let rows = [("CPU", CPU, 1.0, "1e 1.05e"), ("Bytes per delivery", "bytes_link", 100.0, "1.09e 1e")];
         let found = advised(&["websocket", "http-streaming"], &rows);
-        assert!(found.text.ends_with("; HTTP streaming is preferred because it takes fewer bytes."), "{}", found.text);
+        assert!(
+            found.text.ends_with("; HTTP streaming is preferred because it seems to take fewer bytes."),
+            "{}",
+            found.text
+        );
         let found = advised(&["sse · http2", "sse"], &rows[..1]);
-        assert!(found.text.starts_with("SSE. SSE over HTTP/2 is as good"), "{}", found.text);
+        assert!(found.text.starts_with("SSE. SSE over HTTP/2 is just as good"), "{}", found.text);
         let found = advised(&["a", "b"], &rows[..1]);
         assert!(found.text.ends_with("; either will do."), "{}", found.text);
     }
@@ -376,7 +385,7 @@ mod tests {
         let ends = |text: &str, end: &str| assert!(text.ends_with(end), "{text}");
         ends(
             &found.text,
-            " Choose WebSocket if bytes per client message counts most: there it is at least 4.29× better.",
+            " Choose WebSocket instead if bytes per client message matters most: it is at least 4.28× better there.",
         );
         let when = |rows: &mut [CardRow]| {
             rows[1].workloads.clear();
@@ -385,14 +394,14 @@ mod tests {
         let found = advised_of(&options, &rows, when);
         ends(
             &found.text,
-            " Choose WebSocket if clients send often: it is at least 4.29× better in bytes per client message.",
+            " Choose WebSocket instead if clients send often: it is at least 4.28× better in bytes per client message.",
         );
         // A message sent costs 4 µs more, and one delivered 1 µs, of which a tenth does not matter.
         let rows = [rows[0], ("CPU per client message", "cpu_per_publication", 1.0, "5d 5d 1b")];
         let found = advised_of(&options, &rows, |rows| rows[1].workloads.clear());
         ends(
             &found.text,
-            " Choose WebSocket if clients send more than one message for every 40 they receive: it is at least 4.29× better in \
+            " Choose WebSocket instead if clients send more than about one message for every 40 they receive: it is at least 4.28× better in \
              CPU per client message.",
         );
     }
@@ -400,10 +409,10 @@ mod tests {
     #[test]
     fn what_is_undecided_is_no_proven_tie_and_no_proven_distance() {
         let text = advised(&["ws", "es"], &[("CPU", CPU, 1.0, "1u 1.09u")]).text;
-        assert_eq!(text, "Ws. Es seems as good, but CPU is undecided; either will do.");
+        assert_eq!(text, "Ws. Es seems just as good, though CPU is undecided; either will do.");
         let text =
             advised(&["ws", "es", "poll"], &[("CPU", CPU, 1.0, "1u 1.2u 5d"), ("Memory", CPU, 1.0, "1e 1t 1e")]).text;
-        assert_eq!(text, "Ws. Next is es, which seems 1.20× behind in CPU, though that is undecided.");
+        assert_eq!(text, "Ws. The runner-up is es, which seems 1.20× worse in CPU, though that is undecided.");
     }
 
     #[test]
@@ -413,7 +422,7 @@ mod tests {
         assert_eq!(found.choices, ["b", "c"]);
         assert_eq!(
             found.text,
-            "B, as a compromise: every option is behind in something, this one at most by 3.00×, in CPU. C is as good within \
+            "B, as a compromise: every option seems behind in something; this one seems least so, 3.00× in CPU. C seems as good, within \
              the margins; either will do."
         );
     }
@@ -425,7 +434,9 @@ mod tests {
         let found = advised(&["ws", "es", "long", "poll"], &rows);
         assert_eq!(found.choices, ["ws", "es"]);
         assert!(
-            found.text.ends_with(" Poll is at least 4.29× better in CPU, but at least 230 ms later."),
+            found.text.ends_with(
+                " Poll is at least 4.28× better in CPU, but delivers at least 229 ms later than the fastest."
+            ),
             "{}",
             found.text
         );
@@ -451,7 +462,7 @@ mod tests {
         let found = advised(&["ws", "a", "b"], &rows);
         assert_eq!(found.choices, ["b", "a"]);
         assert!(
-            found.text.ends_with(" Not compared, because something failed or was not measured: ws."),
+            found.text.ends_with(" Not compared, because a measurement failed or is missing: ws."),
             "{}",
             found.text
         );
@@ -476,23 +487,23 @@ mod tests {
     fn where_only_what_is_late_gets_through_it_is_said_to_be_late() {
         let rows = [("Latency", LATENCY, 1.0, "1e 300d"), ("Through it", SHARE, 100.0, "x 1e")];
         let text = advised(&["ws", "poll"], &rows).text;
-        assert!(text.ends_with(" Through it: poll, although too late, instead."), "{text}");
+        assert!(text.ends_with(" Through it: poll instead, although it delivers late."), "{text}");
         let rows = [("CPU", CPU, 1.0, "1e 1e"), ("Through it", SHARE, 100.0, "x x")];
         let text = advised(&["ws", "poll"], &rows).text;
-        assert!(text.ends_with(" Through it: nothing works."), "{text}");
+        assert!(text.ends_with(" Through it: nothing that was compared is known to work."), "{text}");
     }
 
     #[test]
     fn without_quantities_what_works_everywhere_is_the_answer() {
         let rows = [("Here", SHARE, 100.0, "x 1e 1e"), ("There", SHARE, 100.0, "1e 1e -")];
         let found = advised(&["a", "b", "c"], &rows);
-        assert_eq!(found.text, "B. Like c, it works wherever it was tried.");
+        assert_eq!(found.text, "B. It works wherever it was tried, and so does c.");
         let rows = [("Here", SHARE, 100.0, "x 1e"), ("There", SHARE, 100.0, "1e x")];
         let found = advised(&["a", "b"], &rows);
-        assert_eq!(found.text, "Nothing works everywhere. Here: b. There: a.");
+        assert_eq!(found.text, "Every option that was tried fails somewhere. Here: b. There: a.");
         assert!(found.choices.is_empty());
         let found = advised(&["a", "b"], &rows[..1]);
-        assert_eq!(found.text, "B. Nothing else works wherever it was tried.");
+        assert_eq!(found.text, "B. It is the only one that works wherever it was tried.");
     }
 
     #[test]
@@ -501,13 +512,13 @@ mod tests {
         let found = advised(&["a", "b", "c", "d"], &rows);
         assert_eq!(found.choices, ["b", "c"]);
         assert!(
-            found.text.ends_with(" Not compared, because something failed or was not measured: a and d."),
+            found.text.ends_with(" Not compared, because a measurement failed or is missing: a and d."),
             "{}",
             found.text
         );
         let rows = [("CPU", CPU, 1.0, "1e 1e x x"), ("Memory", CPU, 1.0, "x 1e x x")];
         let text = advised(&["a", "b", "c", "d"], &rows).text;
-        assert!(text.ends_with(" was not measured: 3 options."), "{text}");
+        assert!(text.ends_with(" is missing: 3 options."), "{text}");
     }
 
     #[test]

@@ -294,7 +294,7 @@ mod tests {
         assert_eq!((advice.workload, advice.choices.len()), (Workload::Broadcast, 2));
         assert_eq!(
             advice.text,
-            "SSE. WebSocket is as good in everything that counts; SSE is preferred because it has fewer moving parts."
+            "SSE. WebSocket is just as good in everything that counts; SSE is preferred because it has fewer moving parts."
         );
         assert_eq!(card.notes, ["All 8 comparisons with the best of a row are decided."]);
     }
@@ -316,7 +316,7 @@ mod tests {
         let experiments: Vec<&Experiment> = results[0].header.experiments.iter().collect();
         let card = scorecard(&experiments, &results, 1).unwrap();
         let text = &card.advice[0].text;
-        assert!(text.starts_with("SSE. WebSocket is as good in everything that counts"), "{text}");
+        assert!(text.starts_with("SSE. WebSocket is just as good in everything that counts"), "{text}");
         assert!(
             text.contains("olling over WebSocket is at least ") && text.contains("× better in CPU per delivery, but"),
             "{text}"
@@ -363,6 +363,6 @@ mod tests {
         assert!(card.rows[0].cells.iter().flatten().all(|cell| cell.against.conclusion == Conclusion::TooFew));
         assert!(card.notes[0].starts_with("8 of 8 comparisons"), "{:?}", card.notes);
         let text = &card.advice[0].text;
-        assert!(text.contains(" seems as good, but CPU per delivery is undecided; "), "{text}");
+        assert!(text.contains(" seems just as good, though CPU per delivery is undecided; "), "{text}");
     }
 }
