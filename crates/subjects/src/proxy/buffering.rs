@@ -66,9 +66,14 @@ impl Drop for Buffering {
 }
 
 impl Shared {
+    /// # Errors
+    /// All is over: nobody would close it.
     fn keep(&self, socket: &TcpStream) -> io::Result<()> {
         let copy = socket.try_clone()?;
         let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_over.load(Ordering::SeqCst) {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
         sockets.push(copy);
         Ok(())
     }
@@ -215,6 +220,18 @@ mod tests {
             }
         });
         address
+    }
+
+    /// Its thread may come to serve a connection only when the proxy has ended.
+    #[test]
+    fn a_connection_that_is_served_late_is_closed() {
+        let shared = Arc::new(Shared::default());
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        shared.is_over.store(true, Ordering::SeqCst);
+        shared.close_all();
+        serve_beside(&shared, listener.accept().unwrap().0, server());
+        assert_eq!((&client).read(&mut [0]).unwrap(), 0);
     }
 
     #[test]
