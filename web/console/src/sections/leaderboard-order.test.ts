@@ -92,7 +92,7 @@ test("names are sorted as texts, and equal ones keep the report's order", () => 
   const sockets = sorted.filter((row) => row.transport === "websocket");
   expect(sockets).toEqual(board.rows.filter((row) => row.transport === "websocket"));
   const last = sortBoard(board, board.rows, { column: SUBJECT_COLUMN, descending: true })[0];
-  expect(last?.subject).toBe("socketify");
+  expect(last?.subject).toBe("sockjs");
 });
 
 test("a heading brings the best to the top, then turns around, and the own order needs no URL", () => {
