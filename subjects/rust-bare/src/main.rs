@@ -1,10 +1,11 @@
-//! Axum with its own WebSockets; event streams and long polls are bodies, encoded once for all who get them.
+//! Axum with its own WebSockets and event streams; long polls are bodies, encoded once for all who get them.
 
 use axum::Router;
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
 use axum::extract::{Query, State};
 use axum::http::{StatusCode, header};
+use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::serve::ListenerExt;
@@ -32,7 +33,7 @@ const HISTORY_MAX: usize = 1000;
 #[derive(Default)]
 struct Subscribers {
     texts: Vec<UnboundedSender<Utf8Bytes>>,
-    events: Vec<UnboundedSender<Bytes>>,
+    events: Vec<UnboundedSender<Event>>,
     polls: HashSet<u64>,
 }
 
@@ -67,7 +68,7 @@ impl Hub {
         let Some(subscribers) = channels.get_mut(channel) else { return };
         subscribers.texts.retain(|send| send.send(data.clone()).is_ok());
         if !subscribers.events.is_empty() {
-            let event = Bytes::from(format!("data: {data}\n\n"));
+            let event = Event::default().data(data.as_str());
             subscribers.events.retain(|send| send.send(event.clone()).is_ok());
         }
         if !subscribers.polls.is_empty() {
@@ -87,7 +88,7 @@ impl Hub {
         receive
     }
 
-    fn events(&self, names: &[String]) -> UnboundedReceiver<Bytes> {
+    fn events(&self, names: &[String]) -> UnboundedReceiver<Event> {
         let (send, receive) = unbounded_channel();
         let mut shared = self.lock();
         for name in names {
@@ -219,9 +220,8 @@ async fn websocket_echo(upgrade: WebSocketUpgrade) -> Response {
 
 async fn sse(State(hub): State<Hub>, query: Pairs) -> impl IntoResponse {
     let events = UnboundedReceiverStream::new(hub.events(&channels(&query)));
-    let first = tokio_stream::once(Bytes::from_static(b":\n\n"));
-    let body = Body::from_stream(first.chain(events).map(Ok::<_, Infallible>));
-    ([(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")], body)
+    let first = tokio_stream::once(Event::default().comment(""));
+    Sse::new(first.chain(events).map(Ok::<_, Infallible>))
 }
 
 async fn poll(State(hub): State<Hub>, query: Pairs) -> impl IntoResponse {
