@@ -29,6 +29,7 @@ use pushlab_subjects::install::Cache;
 use pushlab_subjects::named::Named;
 use pushlab_watch::agent::Agents;
 use pushlab_wire::codes::ExitCode;
+use pushlab_workload::turns::TURNS_MIN;
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -46,7 +47,8 @@ pub struct MeasureArgs {
     /// Runs of each cell, in place of the experiment's own number; where servers stay up over a block, each is a block.
     #[arg(long, value_name = "N")]
     pub repeats: Option<u32>,
-    /// Length of the load phase, in place of the experiment's own, e.g. 30s.
+    /// Length of the load phase, in place of the experiment's own, e.g. 30s; turns become shorter where it has no room
+    /// for five.
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub load: Option<Duration>,
     /// How the load changes: steady, ramp:FROM..TO, spike:FACTOR@WHEN+LENGTH, step:FACTOR,FACTOR or soak:LENGTH.
@@ -260,6 +262,8 @@ impl MeasureArgs {
             }
             if let Some(load) = self.load {
                 experiment.phases.load_ms = load.as_millis() as u64;
+                let turn_max_ms = experiment.phases.load_ms / TURNS_MIN;
+                experiment.turns_ms = experiment.turns_ms.map(|turn_ms| turn_ms.min(turn_max_ms));
                 experiment.soak_minutes = None;
             }
             experiment.loops = self.loops.or(experiment.loops);
