@@ -26,7 +26,9 @@ fn measure(delay_ms: u32) {
             }
             arrived
         });
+        let mut sent = Vec::new();
         for _ in 0..ROUNDS {
+            sent.push(Instant::now());
             server.write_all(b"a").unwrap();
             server.write_all(b"b").unwrap();
             // Both are to be acknowledged before the next round.
@@ -35,7 +37,7 @@ fn measure(delay_ms: u32) {
         drop(server);
         let arrived = receiver.join().unwrap();
         assert_eq!(arrived.len() as u32, 2 * ROUNDS);
-        arrived.chunks(2).map(|pair| (pair[1] - pair[0]).as_secs_f64() * 1e3).collect()
+        sent.iter().zip(arrived.chunks(2)).map(|(sent, pair)| (pair[1] - *sent).as_secs_f64() * 1e3).collect()
     });
     // None may come early. That others come late is the machine's doing.
     let found = quantile(apart, 0.0);
