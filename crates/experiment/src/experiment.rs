@@ -343,6 +343,15 @@ mod tests {
     }
 
     #[test]
+    fn what_goes_at_once_is_read_as_stored_experiments_have_it_too() {
+        let read = |text: &str| parse(&format!("at_once = {text}{SMALL}"), None, "small").map(|read| read.at_once);
+        assert_eq!(read("\"variants\"").unwrap(), Some(AtOnce::Variants));
+        assert_eq!(read("\"transports\"").unwrap(), read("true").unwrap());
+        assert_eq!(read("false").unwrap(), None);
+        assert!(read("\"subjects\"").is_err());
+    }
+
+    #[test]
     fn what_is_printed_is_read_again() {
         let silent = parse(&format!("prober = false{SMALL}"), None, "small").unwrap();
         assert_eq!(silent.prober, None);

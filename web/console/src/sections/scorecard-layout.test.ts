@@ -45,6 +45,17 @@ test("a workload is offered where some row bears on it, and shows those rows alo
   expect(workloadsOf(idle).map(({ workload }) => workload)).toEqual(["many-idle"]);
 });
 
+test("quantities in which something was shown to be twice as bad come first", () => {
+  const card = sampleCard();
+  card.rows.reverse();
+  const isFar = (row: CardRow) =>
+    row.cells.some((cell) => cell?.against.conclusion === "different" && cell.against.factor >= 2);
+  const far = rowsFor(card, null).map(isFar);
+  expect(far).toEqual([...far].sort((a, b) => Number(b) - Number(a)));
+  expect(new Set(far).size).toBe(2);
+  expect(card.rows.map(isFar)).not.toEqual(far);
+});
+
 test("a workload's rows are those without what is too late for it", () => {
   const card = sampleCard();
   const late = card.options[7];

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 /// Why one of two options is preferred that are otherwise as good.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Practical {
-    /// It works here, and the other does not or was not tried; titles of rows.
+    /// It works in more places; titles of the rows in which it works and the other fails.
     Works(Vec<String>),
     Parts,
     Bytes,
