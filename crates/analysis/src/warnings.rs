@@ -85,6 +85,7 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Warning> {
         let detail = format!("{} messages of other clients came to clients that expect echoes", result.misdirected);
         warnings.push(Warning::new(WarningCode::Misdirected, detail));
     }
+    warnings.extend(polled_in_turns(record));
     let has_prober = record.plan.as_ref().is_some_and(|p| p.prober.is_some());
     let pings = result.pings();
     if has_prober && pings < PINGS_MIN {
@@ -104,6 +105,13 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Warning> {
     warnings.extend(growing(record, load_s));
     warnings.extend(other_processes(record, evidence, load_s));
     warnings
+}
+
+/// What waits for the polls of a turn may wait for all other turns.
+fn polled_in_turns(record: &RunRecord) -> Option<Warning> {
+    let plan = record.plan.as_ref().filter(|plan| plan.transport.is_interval_driven())?;
+    let of = plan.turns?.of;
+    Some(Warning::new(WarningCode::PolledInTurns, format!("every {}th turn was this run's", of)))
 }
 
 /// A schedule that the subject did not keep up with. Nothing is said where the rate was not to be kept up: it changes, the

@@ -164,7 +164,6 @@ type Loop = (JoinHandle<io::Result<Part>>, CpuClock);
 fn start_loop(target: SocketAddr, connections: u32, state: &Arc<RunState>) -> anyhow::Result<Loop> {
     let config = LoopConfig {
         poll_phase_ns: 0,
-        poll_after_publication_ns: None,
         dialler: Dialler::new(target),
         hosts: None,
         clients: connections,
@@ -209,7 +208,15 @@ fn blast(listener: &TcpListener, frames: u64, scale: &Scale, state: &RunState, c
     let pacing = Pacing { count: PUBLICATIONS_MAX, ..Pacing::endless(start_ns, INTERVAL_NS, 1) };
     let schedule = Some(Schedule::Open { pacing: pacing.clone(), load_from: 0 });
     let (load_ns, load_end_ns) = (start_ns, u64::MAX - 1);
-    let timeline = Timeline { idle_ns: start_ns, warm_up_ns: start_ns, load_ns, load_end_ns, schedule, upstream: None };
+    let timeline = Timeline {
+        idle_ns: start_ns,
+        warm_up_ns: start_ns,
+        load_ns,
+        load_end_ns,
+        schedule,
+        upstream: None,
+        polls: None,
+    };
     state.begin(timeline);
     sleep_until(monotonic_ns() + LEAD_NS);
     let is_done = |written: &Written| {

@@ -200,13 +200,12 @@ impl Experiment {
         scenario
     }
 
-    /// What a cell has in common with the cells that it goes side by side with; `None` where it goes alone. Clients that
-    /// poll at an interval would do so in everybody's turns.
+    /// What a cell has in common with the cells that it goes side by side with; `None` where it goes alone.
     pub fn beside<'c>(&self, cell: &'c Cell) -> Option<Beside<'c>> {
         let place = (cell.clients, cell.deliveries_per_s, cell.payload_bytes);
         let server = |variant| Some((&*cell.subject, cell.policy, variant, cell.network.as_deref()));
         match (self.turns_ms, self.at_once) {
-            (Some(_), _) => (!cell.transport.is_interval_driven()).then_some((place, None)),
+            (Some(_), _) => Some((place, None)),
             (None, Some(AtOnce::Transports)) => Some((place, server(cell.variant.as_deref()))),
             (None, Some(AtOnce::Variants)) => Some((place, server(None))),
             (None, None) => None,

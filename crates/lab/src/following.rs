@@ -73,9 +73,7 @@ impl<'a> Follow<'a> {
         on_phase: &mut dyn FnMut(&mut Target, Phase, u64) -> Result<(), String>,
     ) -> Ended {
         let phases = &self.experiment.phases;
-        // Runs beside it connect one after the other.
-        let connect_ms = phases.connect_ms * u64::from(beside.as_ref().map_or(1, |beside| beside.side.of));
-        let longest = Duration::from_millis(self.experiment.run_ms() + connect_ms + phases.drain_ms) + SLACK;
+        let longest = Duration::from_millis(self.experiment.run_ms() + phases.connect_ms + phases.drain_ms) + SLACK;
         let longest = longest + self.start_max;
         let deadline = Instant::now() + longest;
         let mut phase = None;

@@ -1,11 +1,7 @@
-//! Where runs that go side by side meet: their clients connect one run after the other, all begin at one instant, and each
-//! learns of what the others used.
+//! Where runs that go side by side meet: they begin at one instant, and learn of what the others used.
 
 use crate::planner::Side;
 use pushlab_os::clock::monotonic_ns;
-use pushlab_probe::kernel_memory_bytes;
-use pushlab_record::KernelMemory;
-use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -26,18 +22,15 @@ struct State {
     /// Those that have come and not left.
     present: u32,
     ready: u32,
-    /// Places of those whose clients are not connected yet.
-    unconnected: BTreeSet<u32>,
     begin_ns: Option<u64>,
     /// CPU time that those who have left used in their load phases, s.
     used_s: f64,
 }
 
 impl Meeting {
-    /// Of the runs with these places.
-    pub fn of(places: impl Iterator<Item = u32>) -> Self {
-        let unconnected: BTreeSet<u32> = places.collect();
-        let state = State { present: unconnected.len() as u32, unconnected, ..State::default() };
+    /// Of so many runs.
+    pub fn of(runs: u32) -> Self {
+        let state = State { present: runs, ..State::default() };
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
@@ -56,38 +49,19 @@ pub struct Beside<'a> {
     is_ready: bool,
     used_s: f64,
     has_left: bool,
-    kernel_before_bytes: Option<u64>,
-    kernel_idle_bytes: Option<u64>,
 }
 
 impl<'a> Beside<'a> {
     /// One of those who are expected.
     pub fn new(meeting: &'a Meeting, side: Side) -> Self {
-        let (kernel_before_bytes, kernel_idle_bytes) = (None, None);
-        Self { meeting, side, is_ready: false, used_s: 0.0, has_left: false, kernel_before_bytes, kernel_idle_bytes }
-    }
-
-    /// Whether its clients may connect: those of all runs before it are connected, or will never be.
-    pub fn may_connect(&mut self) -> bool {
-        let is_next = self.meeting.state().unconnected.first().is_none_or(|first| *first >= self.side.own);
-        self.kernel_before_bytes = is_next.then(kernel_memory_bytes).flatten();
-        is_next
+        Self { meeting, side, is_ready: false, used_s: 0.0, has_left: false }
     }
 
     /// All of its clients are connected.
     pub fn is_ready(&mut self) {
         if !std::mem::replace(&mut self.is_ready, true) {
-            self.kernel_idle_bytes = kernel_memory_bytes();
-            let mut state = self.meeting.state();
-            state.ready += 1;
-            state.unconnected.remove(&self.side.own);
+            self.meeting.state().ready += 1;
         }
-    }
-
-    /// What the kernel took while its clients connected, and nobody else's.
-    pub fn kernel(&self) -> Option<KernelMemory> {
-        let (before_bytes, idle_bytes) = self.kernel_before_bytes.zip(self.kernel_idle_bytes)?;
-        Some(KernelMemory { before_bytes, idle_bytes })
     }
 
     /// When the idle phase begins; `None` while one that may still come is not ready.
@@ -115,7 +89,6 @@ impl<'a> Beside<'a> {
             let mut state = self.meeting.state();
             state.present -= 1;
             state.ready -= u32::from(self.is_ready);
-            state.unconnected.remove(&self.side.own);
             state.used_s += self.used_s;
             self.meeting.changed.notify_all();
         }
@@ -139,7 +112,7 @@ mod tests {
 
     #[test]
     fn all_begin_at_one_instant_when_the_last_is_ready() {
-        let meeting = Meeting::of(0..2);
+        let meeting = Meeting::of(2);
         let [mut one, mut other] = [0, 1].map(|own| Beside::new(&meeting, side(own)));
         assert_eq!(one.begin_ns(), None);
         one.is_ready();
@@ -153,21 +126,8 @@ mod tests {
     }
 
     #[test]
-    fn clients_connect_one_run_after_the_other() {
-        let meeting = Meeting::of([1, 3, 4].into_iter());
-        let [mut first, mut second, mut third] = [1, 3, 4].map(|own| Beside::new(&meeting, side(own)));
-        assert!(!third.may_connect() && !second.may_connect() && first.may_connect());
-        assert_eq!((second.kernel(), first.kernel()), (None, None));
-        first.is_ready();
-        assert!(first.kernel().is_some() && !third.may_connect() && second.may_connect());
-        // One that cannot come holds nobody up.
-        drop(second);
-        assert!(third.may_connect());
-    }
-
-    #[test]
     fn nobody_waits_for_one_that_cannot_come() {
-        let meeting = Meeting::of(0..2);
+        let meeting = Meeting::of(2);
         let [mut one, other] = [0, 1].map(|own| Beside::new(&meeting, side(own)));
         one.is_ready();
         drop(other);
@@ -177,7 +137,7 @@ mod tests {
 
     #[test]
     fn each_learns_what_the_others_used() {
-        let meeting = Meeting::of(0..2);
+        let meeting = Meeting::of(2);
         let [one, other] = [0, 1].map(|own| Beside::new(&meeting, side(own)));
         let others = thread::scope(|scope| {
             let one = scope.spawn(move || one.end(2.0));

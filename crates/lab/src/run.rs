@@ -249,7 +249,7 @@ fn attempt(
     experiment: &Experiment,
     place: &Workplace,
     standing: &mut Standing,
-    mut beside: Option<&mut Beside<'_>>,
+    beside: Option<&mut Beside<'_>>,
     observer: &mut dyn RunObserver,
     collected: &mut Collected,
 ) -> Result<Ended, NotBegun> {
@@ -272,11 +272,6 @@ fn attempt(
         return Ok(Ended::Interrupted);
     }
     collected.baseline = (experiment.baseline_ms > 0).then(|| (begin, monotonic_ns()));
-    while beside.as_mut().is_some_and(|beside| !beside.may_connect()) {
-        if wait(LISTEN, observer) {
-            return Ok(Ended::Interrupted);
-        }
-    }
     let mut seen = MachineWatch::of(target.process());
     let ends = ends(&target, &topology, backend.as_ref(), place);
     let side = beside.as_ref().map(|beside| beside.side);
@@ -303,12 +298,12 @@ fn attempt(
         }
         Ok(())
     };
-    let ended = follow.to_the_end(&mut target, &mut load, beside.as_deref_mut(), observer, &mut warming, &mut on_phase);
+    let ended = follow.to_the_end(&mut target, &mut load, beside, observer, &mut warming, &mut on_phase);
     (collected.machine, collected.tcp) = (seen.load, seen.tcp);
     let has_warm_up = experiment.scenario != Scenario::Idle && experiment.phases.warm_up_ms > 0;
     collected.warm_up = has_warm_up.then(|| warming.record(experiment));
-    // The kernel's memory is the machine's: beside others it is known only while this run's clients connect.
-    collected.kernel = beside.map_or(seen.kernel(), |beside| beside.kernel());
+    // The kernel's memory is the machine's, and so that of all runs that go side by side.
+    collected.kernel = seen.kernel().filter(|_| side.is_none());
     collected.counters = counters.map(CounterWatch::finish).unwrap_or_default();
     collected.subject = watch_subject.map(Sampler::finish);
     let ended = collected.add_seen_from_beside(&mut target, ended);

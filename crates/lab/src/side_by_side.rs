@@ -72,7 +72,7 @@ pub struct Member<'a> {
 
 /// Executes runs side by side, each with a subject and a load of its own. What comes of each is at its place.
 pub fn execute_together(members: &[Member<'_>], place: &Workplace, observer: &mut dyn RunObserver) -> Vec<Executed> {
-    let meeting = Meeting::of(members.iter().filter_map(|member| Some(member.side?.own)));
+    let meeting = Meeting::of(members.iter().filter(|member| member.side.is_some()).count() as u32);
     let is_stopped = AtomicBool::new(false);
     let (tell, told) = mpsc::channel();
     thread::scope(|scope| {

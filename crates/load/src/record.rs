@@ -343,7 +343,15 @@ mod tests {
         let pacing = Pacing { count: 1_000, order: Some(rooms.order()), ..pacing };
         let schedule = Some(Schedule::Open { pacing: pacing.clone(), load_from });
         let load_ns = pacing.due_ns(load_from);
-        let timeline = Timeline { idle_ns: 0, warm_up_ns: 0, load_ns, load_end_ns: u64::MAX, schedule, upstream: None };
+        let timeline = Timeline {
+            idle_ns: 0,
+            warm_up_ns: 0,
+            load_ns,
+            load_end_ns: u64::MAX,
+            schedule,
+            upstream: None,
+            polls: None,
+        };
         let state = Arc::new(RunState::new(0, 1));
         state.begin(timeline.clone());
         let audience = Audience::Rooms(Arc::clone(rooms));
@@ -415,7 +423,15 @@ mod tests {
         let pacing = Pacing { count: 100, ..Pacing::endless(0, 1_000_000, 1) };
         let schedule = Some(Schedule::Open { pacing: pacing.clone(), load_from: 2 });
         let load_ns = pacing.due_ns(2);
-        let timeline = Timeline { idle_ns: 0, warm_up_ns: 0, load_ns, load_end_ns: u64::MAX, schedule, upstream: None };
+        let timeline = Timeline {
+            idle_ns: 0,
+            warm_up_ns: 0,
+            load_ns,
+            load_end_ns: u64::MAX,
+            schedule,
+            upstream: None,
+            polls: None,
+        };
         let newest = [1, 1, 2, 2, 2, 3, 5, 5, 2];
         // Windows of up to three, and the first of them again.
         let three = [1, 1, 2, 1, 2, 3, 2, 3, 5, 2, 3, 5, 1];

@@ -64,6 +64,8 @@ pub enum WarningCode {
     Unsent,
     /// Clients received other clients' messages in place of answers.
     Misdirected,
+    /// Clients that poll at an interval did so in their turns alone.
+    PolledInTurns,
 }
 
 /// How much a warning takes away.
@@ -306,6 +308,13 @@ pub const WARNINGS: &[WarningKind] = &[
                   bytes and latencies are not those of an echo. Measure an endpoint that answers the sender alone, or \
                   use scenario chat.",
     },
+    WarningKind {
+        code: WarningCode::PolledInTurns,
+        name: "polled-in-turns",
+        withholds: &[Figures::Latency],
+        message: "Clients polled at their interval, but only in their run's turns, so messages waited for the turns \
+                  of other runs, and latencies are left out. Leave out turns_ms to measure them.",
+    },
 ];
 
 impl WarningCode {
@@ -404,7 +413,7 @@ mod tests {
             assert_eq!(serde_json::to_string(&kind.code).unwrap(), format!("\"{}\"", kind.name));
             assert!(kind.message.ends_with('.') && !kind.message.contains("  "), "{}", kind.name);
         }
-        assert_eq!(WarningCode::Misdirected as usize + 1, WARNINGS.len(), "every code has a row");
+        assert_eq!(WarningCode::PolledInTurns as usize + 1, WARNINGS.len(), "every code has a row");
     }
 
     #[test]

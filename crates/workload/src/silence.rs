@@ -85,6 +85,7 @@ mod tests {
             load_end_ns: 60 * S,
             schedule: Some(schedule),
             upstream: None,
+            polls: None,
         }
     }
 

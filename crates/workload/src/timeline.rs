@@ -25,6 +25,8 @@ pub struct Timeline {
     pub schedule: Option<Schedule>,
     /// What clients publish beside a feed, and nobody receives.
     pub upstream: Option<Schedule>,
+    /// When clients that poll at an interval do so; `None`: as they began to.
+    pub polls: Option<Pacing>,
 }
 
 impl Timeline {
@@ -34,20 +36,19 @@ impl Timeline {
         let warm_up_ns = idle_ns + plan.phases.idle_ms * MS;
         let load_ns = warm_up_ns + plan.phases.warm_up_ms * MS;
         let load_end_ns = load_ns + plan.phases.load_ms * MS;
-        let open = |pacing: Pacing| {
-            let load_from = pacing.first_at(load_ns);
-            Schedule::Open { pacing, load_from }
-        };
-        let schedule = match roles.pacing(plan, warm_up_ns) {
-            Some(pacing) => Some(open(pacing)),
-            None if roles.is_closed_loop() => {
-                let share = roles.warp.clone().map(|warp| (warm_up_ns, warp));
-                Some(Schedule::Closed { load_ns, load_end_ns, share })
-            }
-            None => None,
-        };
+        let open = |pacing: Pacing| Schedule::Open { load_from: pacing.first_at(load_ns), pacing };
+        let share = || roles.warp.clone().map(|warp| (warm_up_ns, warp));
+        let closed = || roles.is_closed_loop().then(|| Schedule::Closed { load_ns, load_end_ns, share: share() });
+        let pacing = roles.pacing(plan, warm_up_ns);
+        let polls = |start_ns| Pacing::endless(start_ns, plan.poll_interval_ms * MS, plan.clients);
+        let after = plan.poll_after_publication_ns().zip(pacing.as_ref());
+        let in_step = after.map(|(after_ns, pacing)| polls(pacing.start_ns + after_ns).begun_by(idle_ns));
+        // In their turns, like publications.
+        let in_turns = || plan.turns.map(|_| Pacing { warp: roles.warp.clone(), ..polls(warm_up_ns) });
+        let polls = in_step.or_else(in_turns);
+        let schedule = pacing.map(open).or_else(closed);
         let upstream = roles.upstream(plan, warm_up_ns).map(open);
-        Self { idle_ns, warm_up_ns, load_ns, load_end_ns, schedule, upstream }
+        Self { idle_ns, warm_up_ns, load_ns, load_end_ns, schedule, upstream, polls }
     }
 
     /// What clients of this traffic publish on a schedule, and the first of it that is the load phase's.
@@ -57,10 +58,8 @@ impl Timeline {
             Traffic::Upstream => &self.upstream,
             Traffic::Silent | Traffic::ClosedLoop | Traffic::Broadcasts => return None,
         };
-        match schedule {
-            Some(Schedule::Open { pacing, load_from }) => Some((pacing, *load_from)),
-            Some(Schedule::Closed { .. }) | None => None,
-        }
+        let Some(Schedule::Open { pacing, load_from }) = schedule else { return None };
+        Some((pacing, *load_from))
     }
 
     /// The phases that begin at instants known beforehand, in order.

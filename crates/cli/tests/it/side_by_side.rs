@@ -16,7 +16,8 @@ fn cells_of_a_repeat_take_turns_side_by_side() {
         ("phases", PHASES),
         ("repeats", "2"),
         ("turns_ms", "60"),
-        ("transports", "[\"websocket\", \"sse\"]"),
+        ("transports", "[\"websocket\", \"polling\"]"),
+        ("polling", "{ interval_ms = 50 }"),
     ]);
     let (report, code) = place.report(&["--seed", "3"]);
     assert_eq!(code, 0, "{report:#}");
@@ -40,8 +41,13 @@ fn cells_of_a_repeat_take_turns_side_by_side() {
             // Ten turns of 54 ms, in which there is something to deliver every 5 ms.
             assert!((100..=118).contains(&count("published")), "{}", count("published"));
             assert_eq!(count("lost") + count("unsent"), 0);
-            // Their clients connect one server after the other, so the kernel's memory is each one's.
-            assert!(run["figures"].get("memory_kernel").is_some(), "{run:#}");
+            assert!(run["figures"].get("memory_kernel").is_none(), "that is the machine's");
+            let is_polling = run["cell"]["transport"] == "polling";
+            assert_eq!(run["warnings"].to_string().contains("\"polled-in-turns\""), is_polling, "{run:#}");
+            assert_eq!(run["figures"].get("latency_median").is_none(), is_polling);
+            // Two clients, each every 50 ms of 540 in 1,200.
+            let polls = count("polls");
+            assert!(!is_polling || (18..=26).contains(&polls), "{polls}");
         }
     }
 }
@@ -102,7 +108,7 @@ fn cells_of_a_repeat_have_their_load_at_once() {
             assert_eq!(count("lost") + count("unsent"), 0);
             assert_eq!(run["document"]["side_by_side"], 2);
             assert!(run["document"]["plan"]["turns"].is_null());
-            assert!(run["figures"].get("memory_kernel").is_some(), "clients connect one server after the other");
+            assert!(run["figures"].get("memory_kernel").is_none(), "that is the machine's");
         }
     }
     assert_eq!(begins.len(), 2, "each variant by itself");

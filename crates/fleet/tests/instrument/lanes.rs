@@ -224,7 +224,6 @@ fn config(front: &Front, traffic: Traffic, sources: u32) -> LoopConfig {
         connect_rate: 1_000,
         poll_interval_ns: 20 * MS,
         poll_phase_ns: 0,
-        poll_after_publication_ns: None,
         turns: None,
         seed: 7,
         gather_ns: 0,
@@ -259,6 +258,7 @@ fn run<R: Receiver>(config: LoopConfig, count: u64, during: impl FnOnce(&Pacing)
         load_end_ns,
         schedule,
         upstream: None,
+        polls: None,
     });
     during(&pacing);
     wait_until(|| state.sum(|progress| &progress.load_delivered) == count * u64::from(CLIENTS));

@@ -143,8 +143,8 @@ mod tests {
         assert!(orders.len() > 2, "their order is not always the same: {orders:?}");
     }
 
-    /// Those that take turns stand together, each with a turn of its own, in an order that is not always the same; who
-    /// polls at an interval goes alone. A run that is left of them keeps its turn.
+    /// Those that take turns stand together, each with a turn of its own, in an order that is not always the same. A run
+    /// that is left of them keeps its turn.
     #[test]
     fn what_takes_turns_goes_together() {
         let mut taking_turns = experiments::load_all("transports", Some("quick")).unwrap().1;
@@ -156,17 +156,14 @@ mod tests {
         let mut orders = HashSet::new();
         let mut so_far = Vec::new();
         while let Some(block) = matrix.block(&so_far) {
-            let own: Vec<&Planned> =
+            let together: Vec<&Planned> =
                 block.iter().filter(|planned| planned.run.cell.experiment == "transports-broadcast").collect();
-            let (alone, together): (Vec<&Planned>, Vec<&Planned>) =
-                own.iter().copied().partition(|planned| planned.run.cell.transport.is_interval_driven());
-            assert!(alone.len() == 2 && alone.iter().all(|planned| planned.side.is_none()));
             let first = together[0].run.order;
             let sides: Vec<Side> = together.iter().filter_map(|planned| planned.side).collect();
-            let side = |own| Side { group: first, own, of: 7, turns_ms: Some(50) };
-            let expected: Vec<Side> = (0..7).map(side).collect();
+            let side = |own| Side { group: first, own, of: 9, turns_ms: Some(50) };
+            let expected: Vec<Side> = (0..9).map(side).collect();
             assert_eq!(sides, expected);
-            assert!(together.iter().map(|planned| planned.run.order).eq(first..first + 7));
+            assert!(together.iter().map(|planned| planned.run.order).eq(first..first + 9));
             orders.insert(together.iter().map(|planned| planned.run.cell.label()).collect::<Vec<_>>());
             let mut but_one: Vec<RunValues> = so_far.clone();
             but_one.extend(block.iter().filter(|one| one.run.order != first + 3).map(|one| measured(&one.run, 1.0)));

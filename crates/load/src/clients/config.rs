@@ -45,8 +45,6 @@ pub struct LoopConfig {
     pub poll_interval_ns: u64,
     /// When the first client polls for the first time, ns after the run began.
     pub poll_phase_ns: u64,
-    /// How long after its publications the first client polls, ns, once these begin; `None`: in that phase throughout.
-    pub poll_after_publication_ns: Option<u64>,
     /// Seed of masks, keys and back-off.
     pub seed: u64,
     /// The turns in which the publishers of a closed loop may publish; always where there are none.
@@ -90,7 +88,6 @@ impl LoopConfig {
             connect_rate: 1,
             poll_interval_ns: 1,
             poll_phase_ns: 0,
-            poll_after_publication_ns: None,
             seed: 1,
             turns: None,
             gather_ns: 0,

@@ -230,6 +230,10 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
             if let Some(Schedule::Closed { share, .. }) = &timeline.schedule {
                 self.share.clone_from(share);
             }
+            let polls = timeline.polls.as_ref().filter(|_| R::ASKING == Asking::AtInterval);
+            if let Some(polls) = polls {
+                self.poll_turns = Some(Turns::new(polls.clone(), self.config.lane, self.config.lanes));
+            }
             if let Some((pacing, load_from)) = timeline.sent(self.config.traffic) {
                 let mut turns = Turns::new(pacing.clone(), self.config.lane, self.config.lanes);
                 if let Audience::Rooms(rooms) = &self.config.audience {
@@ -238,11 +242,6 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
                     turns = Turns::new(pacing.clone(), 0, 1);
                     turns.skip_unless(|k| room_turns.is_own(k, pacing));
                     self.rooms = Some(room_turns);
-                }
-                if let Some(after_ns) = self.config.poll_after_publication_ns {
-                    let LoopConfig { clients, lane, lanes, poll_interval_ns, .. } = self.config;
-                    let polls = Pacing::endless(pacing.start_ns + after_ns, poll_interval_ns, clients);
-                    self.poll_turns = Some(Turns::new(polls.begun_by(monotonic_ns()), lane, lanes));
                 }
                 self.next_publication_ns = turns.due_ns().unwrap_or(u64::MAX);
                 self.publish_turns = Some(turns);

@@ -602,7 +602,15 @@ mod tests {
         let mut recorder = Recorder::new(1, &config, Arc::new(RunState::new(0, 1)));
         let schedule = Some(Schedule::Closed { load_ns: 0, load_end_ns: 1_000_000, share: None });
         let (load_ns, load_end_ns) = (0, 1_000_000);
-        recorder.set_timeline(&Timeline { idle_ns: 0, warm_up_ns: 0, load_ns, load_end_ns, schedule, upstream: None });
+        recorder.set_timeline(&Timeline {
+            idle_ns: 0,
+            warm_up_ns: 0,
+            load_ns,
+            load_end_ns,
+            schedule,
+            upstream: None,
+            polls: None,
+        });
         let mut has_echo = |source| {
             let data = Stamp { source, sequence: 0, instant_ns: 100 }.encode();
             let recorder = &mut recorder;

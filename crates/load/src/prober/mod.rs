@@ -584,6 +584,7 @@ mod tests {
             load_end_ns,
             schedule: None,
             upstream: None,
+            polls: None,
         });
         state.set_after(load_end_ns + s / 2);
         state.set_end(load_end_ns + s / 2);

@@ -294,6 +294,28 @@ fn one_that_takes_turns_begins_when_it_is_told_to_and_sends_in_its_turns() {
 }
 
 #[test]
+fn clients_that_poll_at_an_interval_do_so_in_their_turns() {
+    let turns = Turns { own: 1, of: 3, length_ms: 20 };
+    let plan = Plan {
+        transport: pushlab_wire::transport::Transport::Polling,
+        poll_interval_ms: 10,
+        turns: Some(turns),
+        ..chat(10)
+    };
+    let timeline = Timeline::of(&plan, &Roles::of(&plan, 20_000).unwrap(), 5 * S);
+    let polls = timeline.polls.unwrap();
+    let under_load = (0..).map(|k| polls.due_ns(k)).take_while(|due_ns| *due_ns < timeline.load_end_ns);
+    let offsets: Vec<u64> = under_load.map(|due_ns| due_ns - timeline.warm_up_ns).collect();
+    assert!(offsets.iter().all(|offset_ns| turns.is_own(*offset_ns)), "{offsets:?}");
+    // Ten clients, each every 10 ms of 18 in 60, and afterwards without a pause.
+    let all_ms = (timeline.load_end_ns - timeline.warm_up_ns) / MS;
+    assert!(offsets.len().abs_diff(all_ms as usize * 18 / 60) <= 18, "{} in {all_ms} ms", offsets.len());
+    let after = [0, 1].map(|next| polls.due_ns((offsets.len() + next) as u64));
+    assert_eq!(after[1] - after[0], MS);
+    assert_eq!(Timeline::of(&chat(10), &Roles::of(&chat(10), 20_000).unwrap(), 5 * S).polls, None);
+}
+
+#[test]
 fn late_messages_that_overtake_each_other_change_nothing_that_is_measured() {
     let alone = simulate(&chat(10), fleet(1), || 0, None).result.unwrap();
     assert_eq!((alone.published, alone.delivered, alone.lost, alone.unsent), (75, 750, 0, 0));
