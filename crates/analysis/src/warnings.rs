@@ -119,7 +119,7 @@ fn polled_in_turns(record: &RunRecord) -> Option<Warning> {
 fn overloaded(record: &RunRecord) -> Option<Warning> {
     let plan = record.plan.as_ref()?;
     if traffic::deliveries_per_s(&plan.scenario, plan.clients).is_none()
-        || plan.shape != Shape::Steady
+        || !matches!(plan.shape, Shape::Steady | Shape::Poisson)
         || plan.phases.warm_up_ms < SETTLED_MS
         || plan.transport.is_interval_driven()
     {
@@ -228,7 +228,7 @@ fn unstable(record: &RunRecord) -> Option<Warning> {
 /// By how much the median latency changed over the load phase, as a share of it; `None` where it was steady, where it
 /// may change because the load does, or where the phase is too short to tell.
 fn latency_trend(record: &RunRecord) -> Option<f64> {
-    if record.plan.as_ref().is_some_and(|plan| plan.shape != Shape::Steady) {
+    if record.plan.as_ref().is_some_and(|plan| !matches!(plan.shape, Shape::Steady | Shape::Poisson)) {
         return None;
     }
     let result = record.result.as_ref()?;

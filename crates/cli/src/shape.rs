@@ -14,7 +14,7 @@ pub enum ShapeOption {
     Soak(u32),
 }
 
-const FORMS: &str = "it is steady, ramp:FROM..TO, spike:FACTOR@WHEN+LENGTH, step:FACTOR,FACTOR,… or soak:LENGTH, for \
+const FORMS: &str = "it is steady, poisson, ramp:FROM..TO, spike:FACTOR@WHEN+LENGTH, step:FACTOR,FACTOR,… or soak:LENGTH, for \
                      example ramp:0.1..2, spike:5@10s+2s, step:0.5,1,2, soak:1h";
 
 impl FromStr for ShapeOption {
@@ -28,6 +28,7 @@ impl FromStr for ShapeOption {
         let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
         Ok(match kind {
             "steady" if rest.is_empty() => Self::Rate(Shape::Steady),
+            "poisson" if rest.is_empty() => Self::Rate(Shape::Poisson),
             "ramp" => {
                 let (from, to) = rest.split_once("..").ok_or_else(wrong)?;
                 Self::Rate(Shape::Ramp { from: factor(from)?, to: factor(to)? })
@@ -74,6 +75,7 @@ mod tests {
     fn shapes_are_read() {
         let shape = |text: &str| text.parse::<ShapeOption>().unwrap();
         assert_eq!(shape("steady"), ShapeOption::Rate(Shape::Steady));
+        assert_eq!(shape("poisson"), ShapeOption::Rate(Shape::Poisson));
         assert_eq!(shape("ramp:0.1..2"), ShapeOption::Rate(Shape::Ramp { from: 0.1, to: 2.0 }));
         let spike = Shape::Spike { factor: 5.0, at_ms: 10_000, length_ms: 500 };
         assert_eq!(shape("spike:5@10s+500ms"), ShapeOption::Rate(spike));

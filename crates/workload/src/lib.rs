@@ -15,7 +15,6 @@ pub mod marks;
 pub mod messages;
 pub mod needs;
 pub mod pacing;
-pub mod page_clock;
 pub mod payload;
 pub mod phase;
 pub mod ping_times;

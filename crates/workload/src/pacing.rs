@@ -180,7 +180,7 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Phases;
+    use crate::plan::{Phases, Plan, fixtures};
     use crate::scenario::{Outage, Scenario, Shape};
     use crate::shape;
     use proptest::prelude::*;
@@ -263,6 +263,32 @@ mod tests {
         let warp = Warp::of(shape, &scenario, &phases).ok()?.map(Arc::new);
         let end = 1_000 + (warm_up_ms + load_ms) * 1_000_000;
         Some(Pacing { warp, ..Pacing::endless(1_000, period, publishers) }.until(end))
+    }
+
+    #[test]
+    fn a_poisson_process_has_its_rate_and_gaps_that_remember_nothing() {
+        const SPACING: u64 = 1_000_000;
+        let phases = Phases { connect_ms: 0, warm_up_ms: 1_000, idle_ms: 0, load_ms: 99_000, drain_ms: 0, after_ms: 0 };
+        let plan = fixtures::plan(10, Scenario::Upstream { interval_ms: 10, payload_bytes: 22 });
+        let pacing = |seed| {
+            let plan = Plan { phases: phases.clone(), seed, ..plan.clone() };
+            let warp = Some(Arc::new(shape::Warp::of_poisson((SPACING * 10, 10), &plan).unwrap()));
+            Pacing { warp, ..Pacing::endless(500, SPACING * 10, 10) }.until(500 + 100_000 * SPACING)
+        };
+        let random = pacing(7);
+        let dues: Vec<u64> = (0..random.count).map(|k| random.due_ns(k)).collect();
+        assert!(dues[0] == 500 && dues.is_sorted() && random != pacing(8) && random == pacing(7));
+        // 100,000 are due on average, with a deviation of 316.
+        assert!(random.count.abs_diff(100_000) < 1_500, "{}", random.count);
+        let gaps: Vec<f64> = dues.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / SPACING as f64).collect();
+        for (more_than, share) in [(0.5, 0.607), (1.0, 0.368), (3.0, 0.050)] {
+            let found = gaps.iter().filter(|gap| **gap > more_than).count() as f64 / gaps.len() as f64;
+            assert!((found - share).abs() < 0.01, "{found} of the gaps are longer than {more_than}");
+        }
+        let after_long = gaps.windows(2).filter(|pair| pair[0] > 2.0).map(|pair| pair[1]);
+        let mean = after_long.clone().sum::<f64>() / after_long.count() as f64;
+        assert!((mean - 1.0).abs() < 0.05, "{mean}");
+        assert!((0..random.count).step_by(97).all(|k| random.first_at(random.due_ns(k)) <= k));
     }
 
     proptest! {

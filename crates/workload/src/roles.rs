@@ -7,7 +7,7 @@ use crate::phase::Periodic;
 use crate::plan::{Http, Plan};
 use crate::plan_checks::{BadPlan, MAX_LOOPS, MAX_PUBLICATIONS, check_channel, check_pairs, check_plan, in_range};
 use crate::rooms::{MAX_ROOMS, MAX_ROOMS_PER_CLIENT, Rooms};
-use crate::scenario::{FeedBy, Scenario};
+use crate::scenario::{FeedBy, Scenario, Shape};
 use crate::shape::{Warp, storm_period_ns};
 use crate::storm::Storm;
 use crate::traffic::{HostLimit, MAX_PUBLISHERS, Traffic};
@@ -91,9 +91,10 @@ impl Roles {
     pub fn of(plan: &Plan, descriptors_max: u64) -> Result<Self, BadPlan> {
         check_plan(plan)?;
         let mut roles = Self::of_scenario(plan)?;
-        roles.warp = match &plan.turns {
-            Some(turns) => Some(Warp::of_turns(turns, &plan.phases)),
-            None => Warp::of(&plan.shape, &plan.scenario, &plan.phases)?,
+        roles.warp = match (&plan.turns, roles.pace) {
+            (Some(turns), _) => Some(Warp::of_turns(turns, &plan.phases)),
+            (None, Some(pace)) if plan.shape == Shape::Poisson => Some(Warp::of_poisson(pace, plan)?),
+            (None, _) => Warp::of(&plan.shape, &plan.scenario, &plan.phases)?,
         }
         .map(Arc::new);
         roles.hosts = host_limit(plan)?;
@@ -644,6 +645,10 @@ mod tests {
         assert!(roles_of(&shaped(2.2)).is_ok());
         assert!(matches!(roles_of(&shaped(2.3)), Err(BadPlan::TooManyPublications { .. })));
         assert!(matches!(roles_of(&shaped(-1.0)), Err(BadPlan::Shape(BadShape::Factor { .. }))));
+        let random = |scenario| roles_of(&Plan { shape: Shape::Poisson, ..plan(1_000, scenario) });
+        assert!(matches!(random(echo.clone()), Err(BadPlan::Shape(BadShape::Instants { .. }))));
+        assert!(matches!(random(Scenario::Request { payload_bytes: 22 }), Err(BadPlan::Shape(BadShape::Answers))));
+        assert!(matches!(random(Scenario::Idle), Err(BadPlan::Shape(BadShape::Idle))));
     }
 
     #[test]

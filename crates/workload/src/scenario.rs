@@ -199,4 +199,7 @@ pub enum Shape {
         /// The factors, 1 to 64.
         factors: Vec<f64>,
     },
+    /// At random instants (a Poisson process), at the scenario's rate on average: the times between two publications are
+    /// independent and exponentially distributed.
+    Poisson,
 }

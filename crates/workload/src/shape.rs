@@ -3,14 +3,17 @@
 //! A schedule of steady pace lives in *steady time*; while the factor is 2, two of its nanoseconds pass in each real
 //! one. Sender and checker compute the same map, so a stamp's instant is recognised to the nanosecond.
 
-use crate::plan::Phases;
+use crate::plan::{Phases, Plan};
 use crate::scenario::{Scenario, Shape};
 use crate::turns::Turns;
+use pushlab_wire::stamp::RESOLUTION_NS;
 
 /// Largest factor.
 pub const MAX_FACTOR: f64 = 1_000.0;
 /// Most steps of a shape.
 pub const MAX_STEPS: usize = 64;
+/// Most random instants, on average.
+pub const MAX_INSTANTS: u64 = 1_000_000;
 
 /// Publications of a storm's warm-up: clients learn from them where they are.
 const BEFORE_STORM: u32 = 3;
@@ -69,6 +72,17 @@ pub enum BadShape {
         "scenario storm publishes while nobody is connected: its shape must be steady; use another number of missed"
     )]
     Storm,
+    /// Each client's next message follows from the answer to its last.
+    #[error("scenario request follows its answers: its shape cannot be poisson")]
+    Answers,
+    /// A map that would take too much memory.
+    #[error(
+        "a shape of poisson has at most {MAX_INSTANTS} publications in warm-up and load, not {count}: shorten them"
+    )]
+    Instants {
+        /// How many there would be on average.
+        count: u64,
+    },
     /// No rate to change.
     #[error("scenario fan-out follows its deliveries: its shape must be steady; use another window")]
     FanOut,
@@ -88,7 +102,7 @@ struct Segment {
 }
 
 /// The map of one run's warm-up and load, both times counted from the beginning of the warm-up. At most
-/// [`MAX_STEPS`] + 2 segments of 40 bytes.
+/// [`MAX_STEPS`] + 2 segments of 40 bytes, or one for each publication of a Poisson process.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Warp {
     /// In order; the last has no end and the factor 1.
@@ -100,6 +114,33 @@ impl Warp {
     pub fn of_turns(turns: &Turns, phases: &Phases) -> Self {
         let total_ns = phases.warm_up_ms.saturating_add(phases.load_ms).saturating_mul(1_000_000);
         Self::join(turns.parts(total_ns).into_iter().map(|(length_ns, factor)| (length_ns, factor, factor)))
+    }
+
+    /// The map that makes the instants of a pace those of a Poisson process: a period, and publishers.
+    ///
+    /// # Errors
+    /// Where these are too many, or the scenario has no pace of its own.
+    pub fn of_poisson((period_ns, publishers): (u64, u32), plan: &Plan) -> Result<Self, BadShape> {
+        check(&plan.scenario, [1.0].into_iter())?;
+        let spacing_ns = (period_ns / u64::from(publishers.max(1))).max(1);
+        let total_ns = plan.phases.warm_up_ms.saturating_add(plan.phases.load_ms).saturating_mul(1_000_000);
+        let count = total_ns / spacing_ns;
+        if count > MAX_INSTANTS {
+            return Err(BadShape::Instants { count });
+        }
+        let mut rng = fastrand::Rng::with_seed(plan.seed ^ 0x70_6f_69_73);
+        let mut left_ns = total_ns;
+        // The last one ends after the load phase, if not with it.
+        let gaps = std::iter::from_fn(|| {
+            let begins = left_ns > 0;
+            let gap_ns = -(1.0 - rng.f64()).ln() * spacing_ns as f64;
+            // As exact as stamps are, whatever the last digit of a logarithm on this machine.
+            let gap_ns = ((gap_ns / RESOLUTION_NS as f64).round() as u64).max(1) * RESOLUTION_NS;
+            let factor = spacing_ns as f64 / gap_ns as f64;
+            left_ns = left_ns.saturating_sub(gap_ns);
+            begins.then_some((gap_ns, factor, factor))
+        });
+        Ok(Self::join(gaps))
     }
 
     /// The map of what clients of a storm receive before they are cut off, and of what they miss.
@@ -121,7 +162,7 @@ impl Warp {
         Self::join(parts.map(|(length_ns, factor)| (length_ns, factor, factor)))
     }
 
-    /// The map of a shape; `None` where both times are the same. The warm-up has the factor with which the load
+    /// The map of a shape; `None` where both times are the same, or the same on average. The warm-up has the factor with which the load
     /// phase begins.
     ///
     /// # Errors
@@ -136,6 +177,8 @@ impl Warp {
                     _ => None,
                 });
             }
+            Shape::Poisson if matches!(scenario, Scenario::Request { .. }) => return Err(BadShape::Answers),
+            Shape::Poisson => return check(scenario, [1.0].into_iter()).map(|()| None),
             Shape::Ramp { from, to } => vec![(load_ns, from, to)],
             Shape::Spike { factor, at_ms, length_ms } => {
                 let rest_ms = phases.load_ms.checked_sub(at_ms).and_then(|rest| rest.checked_sub(length_ms));

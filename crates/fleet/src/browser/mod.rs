@@ -2,13 +2,14 @@
 //! accounted for by the code that accounts for native clients.
 //!
 //! From the outside in: [`clients`] is the loop, [`launch`] the browser's process, [`listener`] the small server that
-//! pages come from and report to, [`scripts`] what they load there, [`messages`] what is said there, [`trusted`] whom it
-//! believes over TLS.
+//! pages come from and report to, [`scripts`] what they load there, [`messages`] what is said there, [`page_clock`] whose clock
+//! that is, [`trusted`] whom it believes over TLS.
 
 pub mod clients;
 pub mod launch;
 pub mod listener;
 pub mod messages;
+mod page_clock;
 pub mod scripts;
 pub mod trusted;
 

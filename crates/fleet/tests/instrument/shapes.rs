@@ -39,6 +39,9 @@ fn a_feed_follows_its_shape() {
     assert_whole(&step, 80, 3);
     assert_eq!(step.seconds.iter().map(|s| s.published).sum::<u64>(), 80, "a silent warm-up");
     assert_whole(&run_feed(Shape::Spike { factor: 11.0, at_ms: 100, length_ms: 50 }), 160, 3);
+    let random = run_feed(Shape::Poisson);
+    assert!((20..=100).contains(&random.scheduled) && random.scheduled != 60, "{}", random.scheduled);
+    assert_whole(&random, random.scheduled, 3);
 }
 
 #[test]

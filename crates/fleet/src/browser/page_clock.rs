@@ -4,7 +4,7 @@
 ///
 /// A question cannot be read before it was sent, nor an answer come before it was written: each round trip bounds the
 /// difference from both sides, and all bounds hold together. Both are `CLOCK_MONOTONIC` on Linux, so that the difference
-/// stays what it is, unlike that of two machines ([`crate::clock`]): the oldest round trip says as much as the newest.
+/// stays what it is, unlike that of two machines ([`pushlab_workload::clock`]): the oldest round trip says as much as the newest.
 /// Bounds that contradict each other show that it did not stay, and count as error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageClock {
@@ -40,12 +40,12 @@ impl PageClock {
     }
 
     /// An instant of the page on the worker's clock, ns.
-    pub fn to_worker(&self, page_ms: f64) -> u64 {
+    pub fn to_worker(self, page_ms: f64) -> u64 {
         u64::try_from(self.ahead_ns().saturating_add(page_ns(page_ms))).unwrap_or(0)
     }
 
     /// An instant of the worker on the page's clock, ms.
-    pub fn to_page(&self, worker_ns: u64) -> f64 {
+    pub fn to_page(self, worker_ns: u64) -> f64 {
         signed(worker_ns).saturating_sub(self.ahead_ns()) as f64 / 1e6
     }
 
