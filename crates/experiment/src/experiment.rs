@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leaderboard_compares_subjects_and_transports_alone() {
+    fn a_leaderboard_has_rows_of_subjects_and_transports_and_columns_of_variants() {
         let read = |text: &str| parse(&format!("tables = [\"leaderboard\"]{text}"), None, "file.toml");
         let error = read(SMALL).unwrap_err().to_string();
         assert!(error.contains("clients has 2 values") && error.contains("takes one"), "{error}");

@@ -59,6 +59,7 @@ presets! {
     "peers-fan-out",
     "peers-half-load",
     "peers-idle",
+    "peers-rates",
     "platforms",
     "platforms-cores",
     "anomaly-stress",
@@ -105,6 +106,12 @@ pub const SUITES: &[Suite] = &[
         name: "peers",
         title: "Everybody's servers: one workload, one client, one clock",
         presets: &["peers-even-rate", "peers-fan-out", "peers-half-load", "peers-idle"],
+        profile: None,
+    },
+    Suite {
+        name: "leaderboard",
+        title: "Everybody's servers: the whole leaderboard",
+        presets: &["peers-even-rate", "peers-rates", "peers-fan-out", "peers-half-load", "peers-idle"],
         profile: None,
     },
 ];

@@ -244,7 +244,12 @@ fn parts(table: &DataTable) -> Vec<usize> {
 /// The leaderboard, a table for each transport: ranks among all transports together are on the page.
 pub fn boards(board: &Leaderboard) -> Vec<Rows> {
     let mut transports: Vec<&str> = Vec::new();
-    let shown = || board.columns.iter().enumerate().filter(|(_, column)| column.metric != NOT_SHOWN);
+    // A terminal has room for the first column of each metric.
+    let is_first = |at: usize| {
+        let metric = &board.columns[at].metric;
+        metric != NOT_SHOWN && board.columns.iter().position(|column| column.metric == *metric) == Some(at)
+    };
+    let shown = || board.columns.iter().enumerate().filter(|(at, _)| is_first(*at));
     for row in &board.rows {
         if !transports.contains(&row.transport.as_str()) {
             transports.push(&row.transport);
@@ -257,7 +262,7 @@ pub fn boards(board: &Leaderboard) -> Vec<Rows> {
         rows.extend(board.rows.iter().filter(|row| row.transport == transport).map(|row| {
             let standing = |at: usize| row.standings.get(at).copied().flatten();
             let name = if row.is_ours { format!("{} *", row.subject) } else { row.subject.clone() };
-            let cells = shown().map(|(at, column)| board_cell(column, standing(at), row.lacking.get(&column.metric)));
+            let cells = shown().map(|(at, column)| board_cell(column, standing(at), row.lacking.get(&column.id)));
             let marks = row.warnings.iter().map(|code| mark(code)).collect();
             std::iter::once(name).chain(cells).chain([marks]).collect()
         }));
@@ -272,9 +277,11 @@ pub fn board_notes(board: &Leaderboard) -> Vec<String> {
         "1= is a shared rank: equivalent or undecided; * marks our server. k is 1,000.".to_owned(),
         "Deliveries in a closed loop and bytes are shown without their intervals.".to_owned(),
     ];
-    let told =
-        board.columns.iter().filter(|column| ["cpu_per_delivery", "delivered"].contains(&column.metric.as_str()));
-    notes.extend(told.map(|column| format!("{}: {}.", board_heading(column), column.title)));
+    for metric in ["cpu_per_delivery", "delivered"] {
+        let mut own = board.columns.iter().filter(|column| column.metric == metric);
+        notes.extend(own.next().map(|column| format!("{}: {}.", board_heading(column), column.title)));
+        notes.extend(own.map(|column| format!("On the page alone: {}.", column.title)));
+    }
     if let Some(share) = board.columns.iter().find_map(|column| column.share) {
         let share = share_text(share);
         notes.push(format!(
@@ -300,9 +307,9 @@ fn board_failures(row: &LeaderboardRow) -> Vec<String> {
 
 /// Why a row has no figure in columns for which it did not fail: a line for each.
 fn board_lacking(row: &LeaderboardRow) -> Vec<String> {
-    let is_told = |(metric, one): &(&String, &Lacking)| one.why != WhyLacking::Failed && *metric != NOT_SHOWN;
+    let is_told = |(id, one): &(&String, &Lacking)| one.why != WhyLacking::Failed && *id != NOT_SHOWN;
     let told = row.lacking.iter().filter(is_told);
-    told.map(|(metric, lacking)| format!("{metric} of {} over {}, {lacking}", row.subject, row.transport)).collect()
+    told.map(|(id, lacking)| format!("{id} of {} over {}, {lacking}", row.subject, row.transport)).collect()
 }
 
 /// A warning in one letter.

@@ -250,6 +250,7 @@ mod tests {
         let text = text(&limited());
         assert!(text.contains("  ≥ 502 ±2.48  ") && !text.contains("≥ 902"), "{text}");
         let column = LeaderboardColumn {
+            id: "delivered".to_owned(),
             metric: "delivered".to_owned(),
             title: String::new(),
             unit: "/s".to_owned(),
@@ -275,6 +276,7 @@ mod tests {
 
     fn board() -> Leaderboard {
         let column = |(metric, better): (&str, Better)| LeaderboardColumn {
+            id: metric.to_owned(),
             metric: metric.to_owned(),
             title: "Title".to_owned(),
             unit: "ms".to_owned(),

@@ -28,7 +28,9 @@ pub struct Leaderboard {
 /// A column of a leaderboard.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LeaderboardColumn {
-    /// The metric's name, unique in the table.
+    /// Unique in the table: the metric's name, and the variant's where several were measured.
+    pub id: String,
+    /// The metric's name.
     pub metric: String,
     /// Heading.
     pub title: String,
@@ -53,7 +55,7 @@ pub struct LeaderboardRow {
     pub is_ours: bool,
     /// One for each column; null where nothing was measured.
     pub standings: Vec<Option<Standing>>,
-    /// Why it has no figure in a column though it was tried, by the column's metric. Where all of its runs failed it is the
+    /// Why it has no figure in a column though it was tried, by the column's id. Where all of its runs failed it is the
     /// last.
     pub lacking: BTreeMap<String, Lacking>,
     /// Codes of [`Leaderboard::warnings`] that runs behind its figures raised.

@@ -185,7 +185,7 @@ const LEADERBOARD: Shape = {
   fields: {
     ...{ note: "text", experiments: "list" },
     columns: {
-      each: { fields: { metric: "text", title: "text", unit: "text", better: "text" } },
+      each: { fields: { id: "text", title: "text", unit: "text", better: "text" } },
     },
     rows: {
       each: {

@@ -1180,7 +1180,11 @@ export interface LeaderboardColumn {
    */
   experiment: string;
   /**
-   * The metric's name, unique in the table.
+   * Unique in the table: the metric's name, and the variant's where several were measured.
+   */
+  id: string;
+  /**
+   * The metric's name.
    */
   metric: string;
   /**
@@ -1218,7 +1222,7 @@ export interface LeaderboardRow {
    */
   is_ours: boolean;
   /**
-   * Why it has no figure in a column though it was tried, by the column's metric. Where all of its runs failed it is the
+   * Why it has no figure in a column though it was tried, by the column's id. Where all of its runs failed it is the
    * last.
    */
   lacking: {

@@ -27,16 +27,16 @@ export function filterRows(board: Leaderboard, transport: string | null): Leader
 
 /** How a column is sorted when it is first pressed: what is best comes first. */
 export function bestFirst(board: Leaderboard, column: string): Sort {
-  const found = board.columns.find((one) => one.metric === column);
+  const found = board.columns.find((one) => one.id === column);
   return { column, descending: found?.better === "higher" };
 }
 
 /** The chosen order if its column exists, else the report's own: the first ranked column, the best first. */
 export function effectiveSort(board: Leaderboard, chosen: Sort | undefined): Sort {
-  const names = [SUBJECT_COLUMN, TRANSPORT_COLUMN, ...board.columns.map((column) => column.metric)];
+  const names = [SUBJECT_COLUMN, TRANSPORT_COLUMN, ...board.columns.map((column) => column.id)];
   if (chosen !== undefined && names.includes(chosen.column)) return chosen;
   const ranked = board.columns.find((column) => column.better !== "neither");
-  return bestFirst(board, ranked?.metric ?? SUBJECT_COLUMN);
+  return bestFirst(board, ranked?.id ?? SUBJECT_COLUMN);
 }
 
 /** What pressing a heading leads to: the best first, then turned around; undefined is the report's own order. */
@@ -52,8 +52,8 @@ export function pressedSort(board: Leaderboard, current: Sort, column: string): 
 /** What has no figure though it was tried, each with the reasons for it: a failure once for all columns. */
 export function withoutFigure(board: Leaderboard): { subject: string; reason: string }[] {
   return board.rows.flatMap((row) => {
-    const reasons = board.columns.flatMap(({ metric, title }) => {
-      const lacking = lackingOf(row.lacking, metric);
+    const reasons = board.columns.flatMap(({ id, title }) => {
+      const lacking = lackingOf(row.lacking, id);
       if (lacking === null) return [];
       const reason = `${LACKING_WORDS[lacking.why]}: ${lacking.detail}`;
       return [lacking.why === "failed" ? reason : `${title}: ${reason}`];
@@ -64,8 +64,8 @@ export function withoutFigure(board: Leaderboard): { subject: string; reason: st
 }
 
 /** In which order rows without a figure follow; those of which nothing is said are among the ones of which nothing is known. */
-function placeWithout(row: LeaderboardRow, metric: string): number {
-  const why = lackingOf(row.lacking, metric)?.why ?? "withheld";
+function placeWithout(row: LeaderboardRow, column: string): number {
+  const why = lackingOf(row.lacking, column)?.why ?? "withheld";
   return Object.keys(LACKING_WORDS).indexOf(why);
 }
 
@@ -81,7 +81,7 @@ export function sortBoard(
       sort.column === SUBJECT_COLUMN ? row.subject : row.transport;
     return [...rows].sort((a, b) => text(a).localeCompare(text(b), "en") * direction);
   }
-  const at = board.columns.findIndex((column) => column.metric === sort.column);
+  const at = board.columns.findIndex((column) => column.id === sort.column);
   const without = (row: LeaderboardRow) => placeWithout(row, sort.column);
   const value = (row: LeaderboardRow) => soundEstimate(row.standings[at]?.figure)?.value ?? null;
   return [...rows].sort((a, b) => {

@@ -85,8 +85,8 @@ export function LeaderboardSection({ board, view, update }: LeaderboardProps) {
               <Heading id={TRANSPORT_COLUMN} title="Transport" sort={sort} press={press} />
               {board.columns.map((column) => (
                 <Heading
-                  key={column.metric}
-                  id={column.metric}
+                  key={column.id}
+                  id={column.id}
                   title={column.title}
                   column={column}
                   sort={sort}
@@ -169,9 +169,9 @@ function BoardRow({ row, columns, marks, within }: BoardRowProps) {
       <td>{row.transport}</td>
       {columns.map((column, at) => (
         <StandingCell
-          key={column.metric}
+          key={column.id}
           standing={row.standings[at] ?? null}
-          lacking={lackingOf(row.lacking, column.metric)}
+          lacking={lackingOf(row.lacking, column.id)}
           within={within}
         />
       ))}

@@ -73,10 +73,10 @@ impl Kind {
     }
 }
 
-/// Deliveries a second that an experiment plans for every server alike, if it does.
-pub fn common_rate(experiment: &Experiment) -> Option<f64> {
+/// Deliveries a second that an experiment plans for every server alike with a scenario, if it does.
+pub fn common_rate(experiment: &Experiment, scenario: &Scenario) -> Option<f64> {
     let clients = *experiment.clients.first()?;
-    let own = || traffic::deliveries_per_s(&experiment.scenario, clients);
+    let own = || traffic::deliveries_per_s(scenario, clients);
     let is_common = Kind::of(experiment) == Kind::SameRate;
     experiment.deliveries_per_s.first().copied().map(f64::from).or_else(own).filter(|_| is_common)
 }
@@ -85,15 +85,15 @@ const fn column(metric: &'static str, title: &'static str, unit: &'static str, f
     ColumnKind { metric, title, unit, from }
 }
 
-/// Every column there can be, the one that orders the rows first: what a delivery costs where messages are evenly spaced.
-/// A closed loop rewards whoever writes many messages at once.
+/// Every column there can be, the one that orders the rows first: what a delivery costs on a schedule. The closed loop,
+/// which rewards whoever writes many messages at once, comes last.
 pub const COLUMNS: [ColumnKind; 8] = [
     column("cpu_per_delivery", "CPU time per 1,000 deliveries", "ms", &[Kind::SameRate, Kind::OwnRate]),
-    column("delivered", "Deliveries in a closed loop", "/s", &[Kind::ClosedLoop]),
     column(RATE, "At a rate of", "deliveries/s", &[Kind::OwnRate]),
     column("latency_median", "Latency, median", "ms", &[Kind::OwnRate, Kind::SameRate]),
     column("latency_p99", "Latency, p99", "ms", &[Kind::OwnRate, Kind::SameRate]),
     column("memory_per_client", "Memory per idle client", "KiB", &[Kind::Idle]),
+    column("delivered", "Deliveries in a closed loop", "/s", &[Kind::ClosedLoop]),
     column("bytes_per_delivery", "Bytes per delivery", "B", &[Kind::ClosedLoop]),
     column("generator_cpu", "Generator's CPU", "%", &[Kind::ClosedLoop]),
 ];

@@ -15,20 +15,24 @@ pub struct Entry<'a> {
     pub tag: String,
     pub subject: String,
     pub transport: String,
-    /// The runs of its cell in each experiment that has it.
-    pub cells: Vec<(&'a Experiment, Vec<&'a RunValues>)>,
+    /// The runs of its cells, by experiment and variant.
+    pub cells: Vec<((&'a str, String), Vec<&'a RunValues>)>,
 }
 
 impl Entry<'_> {
     /// The runs that a column takes its figure from.
     pub fn runs(&self, column: &Column<'_>) -> Option<&[&RunValues]> {
-        self.measured(&column.source.name, column.kind.metric)
+        self.measured(&column.source.name, column.variant, column.kind.metric)
     }
 
-    /// The runs of an experiment, if one of them has a value of this metric.
-    pub fn measured(&self, experiment: &str, metric: &str) -> Option<&[&RunValues]> {
-        let (_, runs) = self.cells.iter().find(|(known, _)| known.name == experiment)?;
-        (!values(runs, metric).is_empty()).then_some(runs)
+    /// The runs of an experiment and variant, if one of them has a value of this metric.
+    pub fn measured(&self, experiment: &str, variant: &str, metric: &str) -> Option<&[&RunValues]> {
+        self.cell(experiment, variant).filter(|runs| !values(runs, metric).is_empty())
+    }
+
+    fn cell(&self, experiment: &str, variant: &str) -> Option<&[&RunValues]> {
+        let is_it = |known: &(&str, String)| (known.0, &*known.1) == (experiment, variant);
+        self.cells.iter().find(|(known, _)| is_it(known)).map(|(_, runs)| runs.as_slice())
     }
 
     /// Whether a column has its figure, or says why there is none.
@@ -36,10 +40,10 @@ impl Entry<'_> {
         self.runs(column).is_some() || self.lacking(column).is_some()
     }
 
-    /// The metric of a column and why it has no figure there, though it was tried.
+    /// The id of a column and why it has no figure there, though it was tried.
     pub fn lacking(&self, column: &Column<'_>) -> Option<(String, Lacking)> {
-        let (_, runs) = self.cells.iter().find(|(known, _)| known.name == column.source.name)?;
-        Some((column.kind.metric.to_owned(), lacking_or_failed(runs, column.kind.metric)?))
+        let runs = self.cell(&column.source.name, column.variant)?;
+        Some((column.id.clone(), lacking_or_failed(runs, column.kind.metric)?))
     }
 
     /// The warnings that its figures are marked with, in the order of [`MARKS`]. Runs that do not count raise none.
@@ -78,26 +82,41 @@ fn raise(runs: &[&RunValues], code: WarningCode) -> bool {
     counting.any(|run| run.warnings.iter().any(|warning| warning.code == code))
 }
 
-/// A column of a table: all of its figures are of one experiment.
+/// A column of a table: all of its figures are of one experiment and variant.
 pub struct Column<'a> {
+    /// Unique in the table.
+    pub id: String,
     pub kind: &'static ColumnKind,
     pub metric: &'static Metric,
     pub source: &'a Experiment,
+    /// Or empty.
+    pub variant: &'a str,
 }
 
-/// The columns of which these entries have a figure.
+/// The columns of which these entries have a figure: of the first kind of experiment that has any, one for each of those
+/// and its variants. The first of a metric is called as that is.
 pub fn columns<'a>(asking: &[&'a Experiment], entries: &[Entry<'_>]) -> Vec<Column<'a>> {
-    let column = |kind: &'static ColumnKind| {
-        let has_figures = |experiment: &Experiment| {
-            entries.iter().any(|entry| entry.measured(&experiment.name, kind.metric).is_some())
+    let of_kind = |kind: &'static ColumnKind, wanted: Kind| -> Vec<Column<'a>> {
+        let own = asking.iter().copied().filter(|experiment| Kind::of(experiment) == wanted);
+        let places = own.flat_map(|source| {
+            let none = source.variants.is_empty().then_some("");
+            source.variants.iter().map(|variant| &*variant.name).chain(none).map(move |variant| (source, variant))
+        });
+        let is_measured = |(source, variant): &(&Experiment, &str)| {
+            entries.iter().any(|entry| entry.measured(&source.name, variant, kind.metric).is_some())
         };
-        let of_kind = |wanted: &Kind| {
-            asking.iter().copied().find(|experiment| Kind::of(experiment) == *wanted && has_figures(experiment))
+        let column = |(at, (source, variant)): (usize, (&'a Experiment, &'a str))| {
+            let id = if at == 0 { String::new() } else { format!(" {} {variant}", source.name) };
+            let id = format!("{}{}", kind.metric, id.trim_end());
+            Some(Column { id, kind, metric: Metric::find(kind.metric)?, source, variant })
         };
-        let source = kind.from.iter().find_map(of_kind)?;
-        Some(Column { kind, metric: Metric::find(kind.metric)?, source })
+        places.filter(is_measured).enumerate().filter_map(column).collect()
     };
-    COLUMNS.iter().filter_map(column).collect()
+    let of = |kind: &'static ColumnKind| {
+        let mut kinds = kind.from.iter().map(|wanted| of_kind(kind, *wanted));
+        kinds.find(|columns| !columns.is_empty()).unwrap_or_default()
+    };
+    COLUMNS.iter().flat_map(of).collect()
 }
 
 /// What the experiments measured that ask for the table.
@@ -112,13 +131,13 @@ pub fn entries<'a>(asking: &[&'a Experiment], results: &'a [ResultRuns]) -> Vec<
                 (&e.tag, &e.subject, &e.transport) == (&series.tag, &series.subject, &series.transport)
             };
             match entries.iter_mut().find(is_same) {
-                Some(entry) if entry.cells.iter().any(|(known, _)| known.name == experiment.name) => {}
-                Some(entry) => entry.cells.push((experiment, runs.clone())),
+                Some(entry) if entry.cell(&experiment.name, &series.variant).is_some() => {}
+                Some(entry) => entry.cells.push(((&experiment.name, series.variant), runs.clone())),
                 None => entries.push(Entry {
                     tag: series.tag,
                     subject: series.subject,
                     transport: series.transport,
-                    cells: vec![(experiment, runs.clone())],
+                    cells: vec![((&experiment.name, series.variant), runs.clone())],
                 }),
             }
         }

@@ -4,8 +4,9 @@ use super::columns::{Kind, RATE, common_rate};
 use super::entries::Column;
 use crate::report::wording::digits;
 use crate::warnings::WARM_UP_SEEN_MS;
-use pushlab_experiment::{CapacityShare, Experiment};
+use pushlab_experiment::{CapacityShare, Experiment, traffic};
 use pushlab_report::LeaderboardColumn;
+use pushlab_workload::scenario::Shape;
 
 /// What was measured how; `cores` are those of every subject.
 pub fn note(asking: &[&Experiment], cores: Option<usize>, warms_up: bool) -> String {
@@ -24,7 +25,7 @@ pub fn note(asking: &[&Experiment], cores: Option<usize>, warms_up: bool) -> Str
     let told = |also: bool| if also { "CPU time and latency are those" } else { "CPU time is that" };
     if let Some(same) = &same {
         let is_alone = share.is_none();
-        sentences.push(format!("{} of {same}, which publishes on the same schedule to all.", told(is_alone)));
+        sentences.push(format!("{} of {same}: one schedule for all servers.", told(is_alone)));
     }
     if let Some(closed) = titles(Kind::ClosedLoop) {
         sentences.push(format!(
@@ -65,19 +66,29 @@ fn at_own_rate(wanted: &CapacityShare) -> String {
 }
 
 /// The heading of a column.
-pub fn heading(column: &Column<'_>, cores: Option<usize>) -> LeaderboardColumn {
+pub fn heading(column: &Column<'_>, all: &[Column<'_>], cores: Option<usize>) -> LeaderboardColumn {
     let (kind, source) = (column.kind, column.source);
     let share = source.capacity_share.as_ref();
-    let title = match (share, common_rate(source)) {
+    let is_one_of_several = all.iter().filter(|other| other.kind.metric == kind.metric).count() > 1;
+    let variant = source.variants.iter().find(|variant| variant.name == column.variant);
+    let scenario = variant.and_then(|variant| variant.scenario.as_ref()).unwrap_or(&source.scenario);
+    let shape = variant.and_then(|variant| variant.shape.as_ref()).unwrap_or(&source.shape);
+    let title = match (share, common_rate(source, scenario)) {
         (Some(wanted), _) if kind.metric != RATE => {
             let most = wanted.at_most.map_or_else(String::new, |most| format!(", or {} /s", digits(f64::from(most))));
             format!("{}, at {} its own rate{most}", kind.title, part(wanted.share))
         }
-        (None, Some(rate)) => format!("{}, at {} /s", kind.title, digits(rate)),
+        (None, Some(rate)) => {
+            let bytes = traffic::mean_payload_bytes(scenario).filter(|_| is_one_of_several);
+            let bytes = bytes.map_or_else(String::new, |bytes| format!(", {bytes:.0} B"));
+            let instants = if *shape == Shape::Poisson { " at random instants" } else { "" };
+            format!("{}, at {} /s{instants}{bytes}", kind.title, digits(rate))
+        }
         _ if kind.metric == "delivered" && cores == Some(1) => format!("{}, on one core", kind.title),
         _ => kind.title.to_owned(),
     };
     LeaderboardColumn {
+        id: column.id.clone(),
         metric: kind.metric.to_owned(),
         title,
         unit: kind.unit.to_owned(),

@@ -11,16 +11,16 @@ const TOLD_ALWAYS: &str = "memory_per_client";
 
 /// Who leads, who is next and where ours is, by transport.
 pub fn sentences(board: &Leaderboard) -> Vec<String> {
-    let first = board.columns.iter().find(|column| column.better != Better::Neither);
-    let first = first.map(|column| column.metric.as_str()).filter(|metric| *metric != TOLD_ALWAYS);
-    let told: Vec<&str> = first.into_iter().chain([TOLD_ALWAYS]).collect();
+    let told_first = |column: &&LeaderboardColumn| column.better != Better::Neither && column.metric != TOLD_ALWAYS;
+    let first = board.columns.iter().find(told_first);
+    let always = board.columns.iter().filter(|column| column.metric == TOLD_ALWAYS);
+    let told: Vec<&LeaderboardColumn> = first.into_iter().chain(always).collect();
     let of = |transport| told.iter().filter_map(move |column| sentence(board, transport, column));
     TOLD_TRANSPORTS.into_iter().flat_map(of).collect()
 }
 
-fn sentence(board: &Leaderboard, transport: &str, id: &str) -> Option<String> {
-    let at = board.columns.iter().position(|column| column.metric == id)?;
-    let column = &board.columns[at];
+fn sentence(board: &Leaderboard, transport: &str, column: &LeaderboardColumn) -> Option<String> {
+    let at = board.columns.iter().position(|other| other.id == column.id)?;
     let own = board.rows.iter().filter(|row| row.transport == transport);
     let ranked = |standing: &Standing| standing.of_transport.is_some();
     let standing = |row: &LeaderboardRow| row.standings[at].filter(ranked);
@@ -43,8 +43,9 @@ fn sentence(board: &Leaderboard, transport: &str, id: &str) -> Option<String> {
         text.push_str(&format!("; {}", follower(ours, at, &best.figure, column)));
     }
     let told = places.iter().enumerate().filter(|(at, (row, _))| *at < 2 || row.is_ours).map(|(_, (row, _))| row);
-    let marks =
-        |row: &LeaderboardRow| row.warnings.iter().filter(|mark| bears_on(mark, id)).cloned().collect::<Vec<_>>();
+    let marks = |row: &LeaderboardRow| {
+        row.warnings.iter().filter(|mark| bears_on(mark, &column.metric)).cloned().collect::<Vec<_>>()
+    };
     let marked: Vec<String> = told
         .map(|row| (row, marks(row)))
         .filter(|(_, marks)| !marks.is_empty())
