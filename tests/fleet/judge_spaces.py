@@ -51,7 +51,7 @@ def judge_clock(repeat, clock, false_ns, false_ppm, told_s):
 def main():
     clocks = [tuple(float(number) for number in text.split(",")) for text in sys.argv[2:]]
     verdicts = []
-    good = {"equivalent", "undecided"} if os.environ.get("UNDECIDED") == "pass" else {"equivalent"}
+    good = {"equivalent", "undecided", "too few"} if os.environ.get("UNDECIDED") == "pass" else {"equivalent"}
     found = {"own": [], "lab's": []}
     print(f"{'repeat':<7} {'worker':<7} what its clock was, and what it was made to be")
     for experiment in experiments(sys.argv[1]):

@@ -96,3 +96,32 @@ fn representative(runs: &[&RunValues]) -> Option<Timeline> {
     valid.sort_by(|a, b| middle(a).total_cmp(&middle(b)));
     valid.get(valid.len() / 2).or(measured.first())?.timeline.clone()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::presets;
+    use pushlab_stats::WarningCode;
+
+    #[test]
+    fn a_point_says_of_each_run_why_it_lacks_figures_or_does_not_count() {
+        let cell = presets::load("transports-4g", None).unwrap().cells().remove(0);
+        let run = |repeat: u32, code: Option<WarningCode>, failure: Option<&str>| RunValues {
+            repeat,
+            warnings: code.map(|code| Warning::new(code, "98 %")).into_iter().collect(),
+            failure: failure.map(str::to_owned),
+            ..RunValues::planned(cell.clone())
+        };
+        let runs = [
+            run(1, None, None),
+            run(2, Some(WarningCode::GeneratorSaturated), None),
+            run(3, Some(WarningCode::Lateness), None),
+            run(4, Some(WarningCode::NoisyNeighbour), None),
+            run(5, Some(WarningCode::GeneratorSaturated), Some("it hung")),
+        ];
+        let point = point(20, &runs.iter().collect::<Vec<_>>(), None, &[], 1);
+        assert_eq!(point.withheld, ["repeat 2: generator-saturated: 98 %"]);
+        assert_eq!(point.voids, ["repeat 3: lateness: 98 %"]);
+        assert_eq!((point.failures, point.runs), (vec!["repeat 5: it hung".to_owned()], 3));
+    }
+}

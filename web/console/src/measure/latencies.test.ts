@@ -19,10 +19,11 @@ test("messages that come one by one are no clump, nor are those a little late", 
   expect(isBuffered(clumpSize(late, 100))).toBe(false);
 });
 
-test("one hiccup of the network is no buffer", () => {
-  const hiccup = steady(20, 100).map((at, index) => (index >= 5 && index < 10 ? 1900 : at));
-  expect(clumpSize(hiccup, 100)).toBe((15 + 5 * 5) / 20);
-  expect(isBuffered(clumpSize(hiccup, 100))).toBe(false);
+test.each([10, 20])("one stall among %i messages is no buffer", (count) => {
+  const stall = steady(count, 100).map((at, index) => (index >= 2 && index < 7 ? 1600 : at));
+  expect(clumpSize(stall, 100)).toBe(1);
+  const two = steady(20, 100).map((at, index) => (index < 6 ? 1500 : index < 12 ? 2100 : at));
+  expect(clumpSize(two, 100)).toBe((8 + 6 * 6) / 14);
 });
 
 test("a buffer that fills and empties makes clumps", () => {

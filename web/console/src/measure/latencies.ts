@@ -18,7 +18,8 @@ const BUFFERED_CLUMP = 3;
 
 /**
  * The size of the clump in which a message came, as the mean over all messages: 1 where each came alone, and their
- * number where all came at once. A single hiccup of the network counts little, a buffer that fills and empties a lot.
+ * number where all came at once. A buffer that fills and empties counts a lot. The largest clump is left out where it has
+ * no more than half of the messages: it may be a single stall, of the network or of this machine.
  *
  * `arrivals` are instants in the order of arrival, of messages that departed `interval` apart, in the same unit.
  */
@@ -30,7 +31,10 @@ export function clumpSize(arrivals: readonly number[], interval: number): number
     if (isAlone) sizes.push(1);
     else sizes[sizes.length - 1] = (sizes.at(-1) ?? 0) + 1;
   });
-  return sizes.reduce((sum, size) => sum + size * size, 0) / arrivals.length;
+  const largest = Math.max(...sizes);
+  if (largest <= arrivals.length / 2) sizes.splice(sizes.indexOf(largest), 1);
+  const count = sizes.reduce((sum, size) => sum + size, 0);
+  return sizes.reduce((sum, size) => sum + size * size, 0) / count;
 }
 
 /** Whether clumps of this size mean that something holds messages back. */
