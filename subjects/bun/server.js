@@ -1,5 +1,6 @@
 // Bun's own server: its WebSocket pub/sub does the fan-out, event streams and long polls are by hand.
 const HISTORY_MAX = 1000
+const { TLS_CERTIFICATE, TLS_KEY } = process.env
 const JSON_TYPE = { headers: { 'Content-Type': 'application/json' } }
 const events = new Map()
 const polls = new Map()
@@ -71,6 +72,7 @@ function poll(req, channels, query) {
 const server = Bun.serve({
   hostname: process.env.HOST ?? '127.0.0.1',
   port: process.env.PORT ?? 0,
+  tls: TLS_CERTIFICATE && { cert: Bun.file(TLS_CERTIFICATE), key: Bun.file(TLS_KEY) },
   // Bun would end a silent event stream after 10 s.
   idleTimeout: 0,
   async fetch(req, server) {

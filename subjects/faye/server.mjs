@@ -1,8 +1,12 @@
 // Bayeux at /faye: channels and publications are all Faye's own.
-import { createServer } from 'node:http'
+import { readFileSync } from 'node:fs'
+import http from 'node:http'
+import https from 'node:https'
 import faye from 'faye'
 
-const server = createServer()
+const { TLS_CERTIFICATE, TLS_KEY } = process.env
+const tls = TLS_CERTIFICATE && { cert: readFileSync(TLS_CERTIFICATE), key: readFileSync(TLS_KEY) }
+const server = (tls ? https : http).createServer({ ...tls })
 server.keepAliveTimeout = 120_000 // ms: a client may be silent for a minute
 // Who is silent for two timeouts is thrown out, and on an EventSource a client has nothing to say.
 new faye.NodeAdapter({ mount: '/faye', timeout: 600 }).attach(server)

@@ -236,5 +236,8 @@ func main() {
 		log.Fatal(err)
 	}
 	_ = json.NewEncoder(os.Stdout).Encode(map[string]string{"listening": listener.Addr().String()})
+	if certificate := os.Getenv("TLS_CERTIFICATE"); certificate != "" {
+		log.Fatal(http.ServeTLS(listener, nil, certificate, os.Getenv("TLS_KEY")))
+	}
 	log.Fatal(http.Serve(listener, nil))
 }

@@ -1,11 +1,14 @@
 // Every transport with nothing but `node:http` and `ws`, as somebody writes it who uses no framework.
 // Nobody looks at backpressure: what a client does not take is queued in this process without bound.
+import { readFileSync } from 'node:fs'
 import http from 'node:http'
+import https from 'node:https'
 import { WebSocket, WebSocketServer } from 'ws'
 import './event-loop-lag.mjs'
 import './memory-usage.mjs'
 
-const { HOST = '127.0.0.1', PORT = '0', FEED, FEED_CHANNEL = 'feed', GC, EVENTS, COMPRESSION_FROM, CROSS_ORIGIN } = process.env
+const { HOST = '127.0.0.1', PORT = '0', FEED, FEED_CHANNEL = 'feed', GC, EVENTS, COMPRESSION_FROM, CROSS_ORIGIN, TLS_CERTIFICATE, TLS_KEY } = process.env
+const tls = TLS_CERTIFICATE && { cert: readFileSync(TLS_CERTIFICATE), key: readFileSync(TLS_KEY) }
 // With context, `ws` would compress every message, however small.
 const compression = { threshold: Number(COMPRESSION_FROM), serverNoContextTakeover: true }
 const perMessageDeflate = COMPRESSION_FROM ? compression : false
@@ -157,7 +160,8 @@ function feed() {
 }
 
 // The deadlines would end connections that post now and then.
-const server = http.createServer({ keepAliveTimeout: 0, headersTimeout: 0, requestTimeout: 0 }, CROSS_ORIGIN ? handleCrossOrigin : handle)
+const deadlines = { keepAliveTimeout: 0, headersTimeout: 0, requestTimeout: 0 }
+const server = (tls ? https : http).createServer({ ...tls, ...deadlines }, CROSS_ORIGIN ? handleCrossOrigin : handle)
 const sockets = new WebSocketServer({ noServer: true, clientTracking: false, perMessageDeflate })
 server.on('upgrade', (req, socket, head) => {
   sockets.handleUpgrade(req, socket, head, (accepted) => accept(accepted, req.url))

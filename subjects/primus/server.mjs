@@ -1,9 +1,13 @@
 // One Primus for each transformer, all on one port and with the same channels.
-import { createServer } from 'node:http';
+import { readFileSync } from 'node:fs';
+import http from 'node:http';
+import https from 'node:https';
 import Primus from 'primus';
 
 const channels = new Map();
-const server = createServer();
+const { TLS_CERTIFICATE, TLS_KEY } = process.env;
+const tls = TLS_CERTIFICATE && { cert: readFileSync(TLS_CERTIFICATE), key: readFileSync(TLS_KEY) };
+const server = (tls ? https : http).createServer({ ...tls });
 
 function connected(spark) {
   const joined = new Set();

@@ -145,6 +145,8 @@ config = uvicorn.Config(
     app,
     host=os.environ.get("HOST", "127.0.0.1"),
     port=int(os.environ.get("PORT", "0")),
+    ssl_certfile=os.environ.get("TLS_CERTIFICATE"),
+    ssl_keyfile=os.environ.get("TLS_KEY"),
     log_level="warning",
     access_log=False,
     lifespan="off",

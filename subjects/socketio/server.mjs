@@ -1,9 +1,12 @@
-import { createServer } from "node:http";
+import { readFileSync } from "node:fs";
+import http from "node:http";
+import https from "node:https";
 import { Server } from "socket.io";
 
+const { COMPRESSION_FROM, CROSS_ORIGIN, RECOVERY_MS, TLS_CERTIFICATE, TLS_KEY } = process.env;
+const tls = TLS_CERTIFICATE && { cert: readFileSync(TLS_CERTIFICATE), key: readFileSync(TLS_KEY) };
 // A connection for posts may be silent between two pings of Engine.IO (25 s); Node would close it after 5 s.
-const server = createServer({ keepAliveTimeout: 65_000 });
-const { COMPRESSION_FROM, CROSS_ORIGIN, RECOVERY_MS } = process.env;
+const server = (tls ? https : http).createServer({ ...tls, keepAliveTimeout: 65_000 });
 const threshold = Number(COMPRESSION_FROM);
 const io = new Server(server, {
   // With context, every message would be compressed, however small.

@@ -1,5 +1,7 @@
 // A channel is a set of connections; SockJS itself has neither channels nor a broadcast.
-import { createServer } from 'node:http';
+import { readFileSync } from 'node:fs';
+import http from 'node:http';
+import https from 'node:https';
 import sockjs from 'sockjs';
 
 const channels = new Map();
@@ -25,7 +27,9 @@ service.on('connection', (connection) => {
   });
 });
 
-const server = createServer({ keepAliveTimeout: 65_000 });
+const { TLS_CERTIFICATE, TLS_KEY } = process.env;
+const tls = TLS_CERTIFICATE && { cert: readFileSync(TLS_CERTIFICATE), key: readFileSync(TLS_KEY) };
+const server = (tls ? https : http).createServer({ ...tls, keepAliveTimeout: 65_000 });
 service.installHandlers(server);
 server.listen(process.env.PORT, process.env.HOST, () => {
   const { address, port } = server.address();

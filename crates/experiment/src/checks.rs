@@ -135,8 +135,6 @@ impl Experiment {
         let all_sockets =
             || std::iter::once(&self.sockets).chain(self.variants.iter().filter_map(|v| v.sockets.as_ref()));
         for (what, is_asked) in [
-            // Of variants it leaves cells out, as what a server lacks does.
-            ("sockets.tls", self.sockets.tls),
             ("sockets.http_version", all_sockets().any(|sockets| sockets.http_version != HttpVersion::Http11)),
             ("sockets.writes_per_event", all_sockets().any(|sockets| sockets.writes_per_event > 1)),
             ("sockets.nagle", all_sockets().any(|sockets| sockets.nagle)),
@@ -166,7 +164,7 @@ impl Experiment {
             let names: Vec<&str> = self.subjects.iter().map(|text| name_of(text)).collect();
             return Err(format!(
                 "none of {} offers what is asked for: see `pushlab subjects list` for transports; their manifests list \
-                 echo, rooms, feed (from a back end; all support it with by = \"publisher\"), newest, echo_streams, the transports that each compresses \
+                 echo, rooms, feed (from a back end; all support it with by = \"publisher\"), newest, echo_streams, tls, the transports that each compresses \
                  and those whose clients resume",
                 names.join(", ")
             ));

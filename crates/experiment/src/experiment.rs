@@ -86,7 +86,9 @@ impl Experiment {
     /// for the newest message and clients in a browser's pages.
     fn is_offered(&self, subject: &str, transport: Transport, variant: Option<&Variant>) -> bool {
         let scenario = variant.and_then(|variant| variant.scenario.as_ref()).unwrap_or(&self.scenario);
-        let has_tls = variant.and_then(|variant| variant.sockets.as_ref()).is_some_and(|sockets| sockets.tls);
+        let sockets = variant.and_then(|variant| variant.sockets.as_ref()).unwrap_or(&self.sockets);
+        // A proxy speaks it instead.
+        let has_tls = sockets.tls && self.through.is_none();
         let own = self.compression_from;
         let is_compressed = variant.and_then(|variant| variant.compression_from).or(own).is_some();
         let clients_in = variant.and_then(|variant| variant.clients_in).unwrap_or(self.clients_in);
@@ -96,7 +98,7 @@ impl Experiment {
             offer.has(transport, scenario, is_compressed)
                 && offer.has_polls(transport, polling)
                 && has_pages(offer)
-                && !has_tls
+                && (offer.tls || !has_tls)
         })
     }
 
@@ -307,6 +309,7 @@ mod tests {
                 feed: true,
                 users: false,
                 newest: false,
+                tls: false,
                 echo_streams: false,
                 resumes: Vec::new(),
                 is_external: false,
@@ -373,6 +376,7 @@ mod tests {
             feed: true,
             users: false,
             newest: false,
+            tls: false,
             echo_streams: false,
             resumes: Vec::new(),
             is_external: false,
@@ -403,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_storm_is_for_who_resumes_and_a_variant_with_tls_for_our_server() {
+    fn a_storm_is_for_who_resumes_and_a_variant_with_tls_for_who_speaks_it() {
         let variants = r#"
             subjects = ["pushlab", "other"]
             variants = [{ name = "plain" }, { name = "secure", sockets = { tls = true } }]
@@ -417,6 +421,7 @@ mod tests {
             feed: true,
             users: false,
             newest: false,
+            tls: false,
             echo_streams: false,
             resumes: vec![Transport::Sse],
             is_external: false,

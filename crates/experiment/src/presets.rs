@@ -59,6 +59,7 @@ presets! {
     "peers-fan-out",
     "peers-half-load",
     "peers-idle",
+    "peers-idle-tls",
     "peers-rates",
     "platforms",
     "platforms-cores",
@@ -111,7 +112,14 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "leaderboard",
         title: "Everybody's servers: the whole leaderboard",
-        presets: &["peers-even-rate", "peers-rates", "peers-fan-out", "peers-half-load", "peers-idle"],
+        presets: &[
+            "peers-even-rate",
+            "peers-rates",
+            "peers-fan-out",
+            "peers-half-load",
+            "peers-idle",
+            "peers-idle-tls",
+        ],
         profile: None,
     },
 ];

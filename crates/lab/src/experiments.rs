@@ -231,7 +231,6 @@ mod tests {
     fn what_only_our_server_can_do_is_refused_beside_others() {
         let base = format!("subjects = [\"pushlab\", \"node-bare\"]\ntransports = [\"websocket\"]\n{IDLE}");
         for (change, why) in [
-            ("sockets = { tls = true }", "sockets.tls works"),
             ("sockets = { nagle = true }", "sockets.nagle works"),
             ("sockets = { http_version = \"2\" }", "sockets.http_version works"),
             ("capacity_share = { of = \"x\", share = 1.5 }", "capacity_share.share must be above 0"),

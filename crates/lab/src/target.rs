@@ -102,6 +102,14 @@ impl Launch<'_> {
             Server::Catalogued(entry, _) => {
                 let installed = Cache::of_user().find(*entry).map_err(|error| error.to_string())?;
                 let mut environment: Vec<_> = experiment.environment.clone().into_iter().collect();
+                // A proxy speaks TLS instead, as for ours.
+                if let Some((chain, key)) = certificate.filter(|_| experiment.through.is_none()) {
+                    for (name, path) in [("TLS_CERTIFICATE", chain), ("TLS_KEY", key)] {
+                        // It runs in a folder of its own.
+                        let path = std::path::absolute(path).map_err(|error| error.to_string())?;
+                        environment.push((name.to_owned(), path.display().to_string()));
+                    }
+                }
                 // Pages come from the worker, which is another origin than the subject's.
                 let is_browser = experiment.clients_in.is_browser();
                 environment.extend(is_browser.then(|| (running::CROSS_ORIGIN.to_owned(), "true".to_owned())));

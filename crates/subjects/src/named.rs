@@ -146,6 +146,7 @@ impl Named {
                 users: false,
                 // Our own protocol has it, in whatever server.
                 newest: speaks.is_none(),
+                tls: false,
                 echo_streams: speaks.is_none(),
                 // Nor to keep history.
                 resumes: having(&|_| speaks.is_none()),
@@ -162,6 +163,7 @@ impl Named {
                 feed: entry.manifest.feed,
                 users: entry.manifest.users,
                 newest: entry.manifest.newest,
+                tls: entry.manifest.tls,
                 echo_streams: entry.manifest.echo_streams,
                 resumes: having(&|transport| self.endpoint(transport).is_some_and(|endpoint| endpoint.resumes)),
                 is_external: false,

@@ -121,6 +121,7 @@ mod tests {
                 users: false,
                 feed: false,
                 newest: false,
+                tls: false,
                 echo_streams: false,
                 resumes: Vec::new(),
                 is_external: true,

@@ -73,6 +73,7 @@ pub fn heading(column: &Column<'_>, all: &[Column<'_>], cores: Option<usize>) ->
     let variant = source.variants.iter().find(|variant| variant.name == column.variant);
     let scenario = variant.and_then(|variant| variant.scenario.as_ref()).unwrap_or(&source.scenario);
     let shape = variant.and_then(|variant| variant.shape.as_ref()).unwrap_or(&source.shape);
+    let sockets = variant.and_then(|variant| variant.sockets.as_ref()).unwrap_or(&source.sockets);
     let title = match (share, common_rate(source, scenario)) {
         (Some(wanted), _) if kind.metric != RATE => {
             let most = wanted.at_most.map_or_else(String::new, |most| format!(", or {} /s", digits(f64::from(most))));
@@ -87,6 +88,7 @@ pub fn heading(column: &Column<'_>, all: &[Column<'_>], cores: Option<usize>) ->
         _ if kind.metric == "delivered" && cores == Some(1) => format!("{}, on one core", kind.title),
         _ => kind.title.to_owned(),
     };
+    let title = if sockets.tls { format!("{title}, with TLS") } else { title };
     LeaderboardColumn {
         id: column.id.clone(),
         metric: kind.metric.to_owned(),
