@@ -1,5 +1,5 @@
 #!/bin/sh
-# Becomes Centrifugo at HOST and PORT, with TLS where a certificate is named.
+# Runs Centrifugo at HOST and PORT, with TLS if a certificate is named.
 set -e
 if [ -n "$TLS_CERTIFICATE" ]; then
     export CENTRIFUGO_HTTP_SERVER_TLS_ENABLED=true

@@ -111,7 +111,7 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Warning> {
 fn polled_in_turns(record: &RunRecord) -> Option<Warning> {
     let plan = record.plan.as_ref().filter(|plan| plan.transport.is_interval_driven())?;
     let of = plan.turns?.of;
-    Some(Warning::new(WarningCode::PolledInTurns, format!("every {}th turn was this run's", of)))
+    Some(Warning::new(WarningCode::PolledInTurns, format!("this run had one turn in {of}")))
 }
 
 /// A schedule that the subject did not keep up with. Nothing is said where the rate was not to be kept up: it changes, the

@@ -441,8 +441,8 @@ impl Experiment {
         Ok(())
     }
 
-    /// A leaderboard has one row for a subject over a transport and a column for each variant, so that there must be one
-    /// cell of each to take the figure from.
+    /// A leaderboard has a row for each subject over a transport and a column for each variant, so each pair must have
+    /// exactly one cell.
     fn check_leaderboard(&self) -> Result<(), String> {
         let lists = [
             ("clients", self.clients.len()),
@@ -456,7 +456,7 @@ impl Experiment {
             return Ok(());
         }
         Err(format!(
-            "{what} has {values} values, and table \"leaderboard\" takes one: a row is a subject over a transport, a column a variant"
+            "{what} has {values} values, and table \"leaderboard\" takes one: its rows are subjects over transports, its columns variants"
         ))
     }
 }

@@ -87,7 +87,7 @@ impl Experiment {
     fn is_offered(&self, subject: &str, transport: Transport, variant: Option<&Variant>) -> bool {
         let scenario = variant.and_then(|variant| variant.scenario.as_ref()).unwrap_or(&self.scenario);
         let sockets = variant.and_then(|variant| variant.sockets.as_ref()).unwrap_or(&self.sockets);
-        // A proxy speaks it instead.
+        // A proxy terminates it.
         let has_tls = sockets.tls && self.through.is_none();
         let own = self.compression_from;
         let is_compressed = variant.and_then(|variant| variant.compression_from).or(own).is_some();

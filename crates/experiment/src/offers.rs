@@ -29,7 +29,7 @@ pub struct Offer {
     pub echo_streams: bool,
     /// Over which of them clients that were cut off can have what they missed, if it is told to keep that.
     pub resumes: Vec<Transport>,
-    /// Whether it speaks TLS, if it is told to.
+    /// Whether it can speak TLS.
     pub tls: bool,
     /// Whether somebody else runs it.
     pub is_external: bool,

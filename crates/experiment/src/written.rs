@@ -109,8 +109,8 @@ pub struct Written {
     /// Length of a turn, in ms. The cells of a repeat that differ only in subject, transport, policy or variant run side by
     /// side, each with a server and clients of its own, and take turns at the load. What slows the machine for a second
     /// then slows all of them. The last tenth of a turn is silent. Warm-up and load last as long for each as `phases` says,
-    /// which is the sum of its turns, and rates are those of its turns. Clients that poll at an interval poll in their
-    /// turns alone, so their latency is left out. By default all runs follow one another.
+    /// which is the sum of its turns, and rates are those of its turns. Clients that poll at an interval poll only in
+    /// their own turns, so their latency is left out. By default all runs follow one another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns_ms: Option<u64>,
     /// Cells of a repeat that run at the same time, each with a server and clients of its own, all under their whole load.

@@ -102,7 +102,7 @@ impl Launch<'_> {
             Server::Catalogued(entry, _) => {
                 let installed = Cache::of_user().find(*entry).map_err(|error| error.to_string())?;
                 let mut environment: Vec<_> = experiment.environment.clone().into_iter().collect();
-                // A proxy speaks TLS instead, as for ours.
+                // A proxy terminates TLS, as for ours.
                 if let Some((chain, key)) = certificate.filter(|_| experiment.through.is_none()) {
                     for (name, path) in [("TLS_CERTIFICATE", chain), ("TLS_KEY", key)] {
                         // It runs in a folder of its own.

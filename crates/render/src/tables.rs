@@ -280,7 +280,7 @@ pub fn board_notes(board: &Leaderboard) -> Vec<String> {
     for metric in ["cpu_per_delivery", "delivered"] {
         let mut own = board.columns.iter().filter(|column| column.metric == metric);
         notes.extend(own.next().map(|column| format!("{}: {}.", board_heading(column), column.title)));
-        notes.extend(own.map(|column| format!("On the page alone: {}.", column.title)));
+        notes.extend(own.map(|column| format!("Only on the page: {}.", column.title)));
     }
     if let Some(share) = board.columns.iter().find_map(|column| column.share) {
         let share = share_text(share);

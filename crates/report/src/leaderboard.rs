@@ -28,7 +28,7 @@ pub struct Leaderboard {
 /// A column of a leaderboard.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LeaderboardColumn {
-    /// Unique in the table: the metric's name, and the variant's where several were measured.
+    /// Unique in the table: the metric's name, followed by experiment and variant in all but the metric's first column.
     pub id: String,
     /// The metric's name.
     pub metric: String,

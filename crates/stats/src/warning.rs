@@ -64,7 +64,7 @@ pub enum WarningCode {
     Unsent,
     /// Clients received other clients' messages in place of answers.
     Misdirected,
-    /// Clients that poll at an interval did so in their turns alone.
+    /// Clients that poll at an interval polled only in their own turns.
     PolledInTurns,
 }
 
@@ -312,8 +312,8 @@ pub const WARNINGS: &[WarningKind] = &[
         code: WarningCode::PolledInTurns,
         name: "polled-in-turns",
         withholds: &[Figures::Latency],
-        message: "Clients polled at their interval, but only in their run's turns, so messages waited for the turns \
-                  of other runs, and latencies are left out. Leave out turns_ms to measure them.",
+        message: "Clients polled only in their own run's turns, so messages waited while other runs had theirs, and \
+                  latencies are left out. Remove turns_ms to measure them.",
     },
 ];
 

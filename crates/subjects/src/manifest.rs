@@ -60,7 +60,7 @@ pub struct Manifest {
     /// Whether an event stream can bring a client its own message back (`GET /sse/echo?data=DATA`).
     #[serde(default)]
     pub echo_streams: bool,
-    /// Whether it speaks TLS where its environment names a certificate chain and its key, as `TLS_CERTIFICATE` and `TLS_KEY`.
+    /// Whether it speaks TLS if its environment names a certificate chain and its key, as `TLS_CERTIFICATE` and `TLS_KEY`.
     #[serde(default)]
     pub tls: bool,
     /// How many cores of its own make it worth measuring: with fewer it is left out.

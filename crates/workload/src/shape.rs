@@ -12,7 +12,7 @@ use pushlab_wire::stamp::RESOLUTION_NS;
 pub const MAX_FACTOR: f64 = 1_000.0;
 /// Most steps of a shape.
 pub const MAX_STEPS: usize = 64;
-/// Most random instants, on average.
+/// Most publications of a Poisson process, on average: at 40 bytes each, the map takes 40 MB.
 pub const MAX_INSTANTS: u64 = 1_000_000;
 
 /// Publications of a storm's warm-up: clients learn from them where they are.
@@ -73,11 +73,12 @@ pub enum BadShape {
     )]
     Storm,
     /// Each client's next message follows from the answer to its last.
-    #[error("scenario request follows its answers: its shape cannot be poisson")]
+    #[error("scenario request sends each message after the answer to the last: its shape cannot be poisson")]
     Answers,
     /// A map that would take too much memory.
     #[error(
-        "a shape of poisson has at most {MAX_INSTANTS} publications in warm-up and load, not {count}: shorten them"
+        "shape poisson allows at most {MAX_INSTANTS} publications in warm-up and load, on average, not {count}: shorten \
+         them or lower the rate"
     )]
     Instants {
         /// How many there would be on average.
@@ -116,7 +117,7 @@ impl Warp {
         Self::join(turns.parts(total_ns).into_iter().map(|(length_ns, factor)| (length_ns, factor, factor)))
     }
 
-    /// The map that makes the instants of a pace those of a Poisson process: a period, and publishers.
+    /// The map that turns the evenly spaced instants of a pace (period in ns, publishers) into a Poisson process.
     ///
     /// # Errors
     /// Where these are too many, or the scenario has no pace of its own.
@@ -162,7 +163,7 @@ impl Warp {
         Self::join(parts.map(|(length_ns, factor)| (length_ns, factor, factor)))
     }
 
-    /// The map of a shape; `None` where both times are the same, or the same on average. The warm-up has the factor with which the load
+    /// The map of a shape; `None` for a steady rate, and for `Poisson`, whose map is [`Self::of_poisson`]. The warm-up has the factor with which the load
     /// phase begins.
     ///
     /// # Errors

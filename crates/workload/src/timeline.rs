@@ -25,7 +25,7 @@ pub struct Timeline {
     pub schedule: Option<Schedule>,
     /// What clients publish beside a feed, and nobody receives.
     pub upstream: Option<Schedule>,
-    /// When clients that poll at an interval do so; `None`: as they began to.
+    /// When clients that poll at an interval poll; `None`: as they did from the start.
     pub polls: Option<Pacing>,
 }
 

@@ -2,8 +2,8 @@
 //! accounted for by the code that accounts for native clients.
 //!
 //! From the outside in: [`clients`] is the loop, [`launch`] the browser's process, [`listener`] the small server that
-//! pages come from and report to, [`scripts`] what they load there, [`messages`] what is said there, [`page_clock`] whose clock
-//! that is, [`trusted`] whom it believes over TLS.
+//! pages come from and report to, [`scripts`] what they load there, [`messages`] what is said there, [`page_clock`] how a
+//! page's clock maps to the worker's, [`trusted`] whom it believes over TLS.
 
 pub mod clients;
 pub mod launch;

@@ -56,7 +56,7 @@ pub fn each_profile_has_its_delay() {
 }
 
 /// Against the distribution itself, by the largest distance between both (Kolmogorov and Smirnov). A busy machine makes
-/// pings late and never early: beside them go some without jitter, and as large a share as is late of those may be late.
+/// pings late but never early, so pings without jitter run alongside, and the share of them that is late is allowed here too.
 pub fn jitter_has_its_distribution() {
     let late_share = || {
         let down = Way { delay_ms: 20.0, ..Way::default() };

@@ -1180,7 +1180,7 @@ export interface LeaderboardColumn {
    */
   experiment: string;
   /**
-   * Unique in the table: the metric's name, and the variant's where several were measured.
+   * Unique in the table: the metric's name, followed by experiment and variant in all but the metric's first column.
    */
   id: string;
   /**

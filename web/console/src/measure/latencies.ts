@@ -18,7 +18,7 @@ const BUFFERED_CLUMP = 3;
 
 /**
  * The size of the clump in which a message came, as the mean over all messages: 1 where each came alone, and their
- * number where all came at once. A buffer that fills and empties counts a lot. The largest clump is left out where it has
+ * number where all came at once. A buffer that fills and empties counts a lot. The largest clump is left out if it holds
  * no more than half of the messages: it may be a single stall, of the network or of this machine.
  *
  * `arrivals` are instants in the order of arrival, of messages that departed `interval` apart, in the same unit.

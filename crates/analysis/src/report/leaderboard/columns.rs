@@ -73,7 +73,7 @@ impl Kind {
     }
 }
 
-/// Deliveries a second that an experiment plans for every server alike with a scenario, if it does.
+/// Deliveries a second that an experiment plans for all servers with this scenario; `None` if there is no common rate.
 pub fn common_rate(experiment: &Experiment, scenario: &Scenario) -> Option<f64> {
     let clients = *experiment.clients.first()?;
     let own = || traffic::deliveries_per_s(scenario, clients);

@@ -89,12 +89,12 @@ pub struct Column<'a> {
     pub kind: &'static ColumnKind,
     pub metric: &'static Metric,
     pub source: &'a Experiment,
-    /// Or empty.
+    /// Empty if the experiment has none.
     pub variant: &'a str,
 }
 
-/// The columns of which these entries have a figure: of the first kind of experiment that has any, one for each of those
-/// and its variants. The first of a metric is called as that is.
+/// The columns for which these entries have figures. A metric takes them from the first kind of experiment that has any:
+/// one column for each such experiment and variant. The id of the first is the metric's name.
 pub fn columns<'a>(asking: &[&'a Experiment], entries: &[Entry<'_>]) -> Vec<Column<'a>> {
     let of_kind = |kind: &'static ColumnKind, wanted: Kind| -> Vec<Column<'a>> {
         let own = asking.iter().copied().filter(|experiment| Kind::of(experiment) == wanted);

@@ -25,7 +25,7 @@ pub fn note(asking: &[&Experiment], cores: Option<usize>, warms_up: bool) -> Str
     let told = |also: bool| if also { "CPU time and latency are those" } else { "CPU time is that" };
     if let Some(same) = &same {
         let is_alone = share.is_none();
-        sentences.push(format!("{} of {same}: one schedule for all servers.", told(is_alone)));
+        sentences.push(format!("{} of {same}: each schedule is the same for all servers.", told(is_alone)));
     }
     if let Some(closed) = titles(Kind::ClosedLoop) {
         sentences.push(format!(
@@ -82,13 +82,13 @@ pub fn heading(column: &Column<'_>, all: &[Column<'_>], cores: Option<usize>) ->
         (None, Some(rate)) => {
             let bytes = traffic::mean_payload_bytes(scenario).filter(|_| is_one_of_several);
             let bytes = bytes.map_or_else(String::new, |bytes| format!(", {bytes:.0} B"));
-            let instants = if *shape == Shape::Poisson { " at random instants" } else { "" };
+            let instants = if *shape == Shape::Poisson { ", random instants" } else { "" };
             format!("{}, at {} /s{instants}{bytes}", kind.title, digits(rate))
         }
         _ if kind.metric == "delivered" && cores == Some(1) => format!("{}, on one core", kind.title),
         _ => kind.title.to_owned(),
     };
-    let title = if sockets.tls { format!("{title}, with TLS") } else { title };
+    let title = if sockets.tls { format!("{title}, over TLS") } else { title };
     LeaderboardColumn {
         id: column.id.clone(),
         metric: kind.metric.to_owned(),

@@ -318,7 +318,7 @@ mod tests {
         let is_about = |at: usize, value: f64| (slow.standings[at].unwrap().figure.value / value - 1.0).abs() < 0.01;
         assert!(is_about(0, 80.0) && is_about(1, 5.0) && is_about(2, 10.0) && is_about(3, 0.1), "{slow:?}");
         assert!(is_about(4, 1e4), "{slow:?}");
-        assert!(board.note.starts_with("CPU time is that of “even”: one schedule"), "{}", board.note);
+        assert!(board.note.starts_with("CPU time is that of “even”: each schedule"), "{}", board.note);
         assert!(board.note.contains("“busy”") && board.note.contains("one core"), "{}", board.note);
         assert!(board.note.contains("Latency is that of “half”, at half"), "{}", board.note);
         assert!(board.note.ends_with("Memory is that of “silent”."), "{}", board.note);
@@ -354,7 +354,7 @@ mod tests {
         let expected = [
             ("cpu_per_delivery", format!("{cost}, at 4000 /s, 64 B")),
             ("cpu_per_delivery even large", format!("{cost}, at 20000 /s, 1024 B")),
-            ("cpu_per_delivery even random", format!("{cost}, at 20000 /s at random instants, 64 B")),
+            ("cpu_per_delivery even random", format!("{cost}, at 20000 /s, random instants, 64 B")),
         ];
         assert_eq!(
             board.columns.iter().take(3).map(of).collect::<Vec<_>>(),
