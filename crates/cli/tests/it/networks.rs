@@ -30,7 +30,7 @@ pub fn small(place: &Place, changes: &[(&str, &str)]) {
 }
 
 /// Its runs, whose exit code a busy machine may make 8: a late link voids a run, and what it carried is counted all the same.
-fn carried(place: &Place, arguments: &[&str]) -> (Value, Vec<Value>) {
+pub fn carried(place: &Place, arguments: &[&str]) -> (Value, Vec<Value>) {
     let (report, code) = place.report(&[&["--quiet"], arguments].concat());
     let runs = place.exported("test");
     assert!(code == 0 || code == 8 && runs.iter().any(is_late), "{code}: {report:#}");
