@@ -1,5 +1,5 @@
 // Judges what the Autobahn test suite found, and writes it as a table: judge.js [--write] PLAIN TLS, which are two of its
-// index.json files.
+// index.json files; judge.js --each [--write] NAME=FILE… tells how many cases each server passes, and which it does not.
 
 import { readFileSync, writeFileSync } from "node:fs";
 
@@ -18,11 +18,20 @@ const SECTIONS = {
   13: "compression, every parameter",
 };
 const PAGE = new URL("../../docs/conformance.md", import.meta.url);
-const [BEGIN, END] = ["<!-- autobahn -->\n", "<!-- end of autobahn -->"];
 
-const isWriting = process.argv[2] === "--write";
-const files = process.argv.slice(isWriting ? 3 : 2);
-const runs = files.map((file) => JSON.parse(readFileSync(file, "utf8")).pushlab);
+const options = process.argv.slice(2).filter((word) => word.startsWith("--"));
+const files = process.argv.slice(2).filter((word) => !word.startsWith("--"));
+const read = (file) => JSON.parse(readFileSync(file, "utf8")).pushlab;
+
+/** Prints a table, and puts it between its marks in the page. */
+function tell(table, mark) {
+  console.log(table);
+  if (!options.includes("--write")) return;
+  const [begin, end] = [`<!-- ${mark} -->\n`, `<!-- end of ${mark} -->`];
+  const [before, rest] = readFileSync(PAGE, "utf8").split(begin);
+  const [, after] = rest.split(end);
+  writeFileSync(PAGE, `${before}${begin}${table}${end}${after}`);
+}
 
 /** A case may be less strict only where text is refused at the end of its fragment, not at the first wrong byte. */
 function isPassed(name, { behavior, behaviorClose }) {
@@ -31,6 +40,26 @@ function isPassed(name, { behavior, behaviorClose }) {
   return isGood(behavior) && isGood(behaviorClose);
 }
 
+/** Servers one below the other, the sections of what they do not pass beside them. */
+function tellEach() {
+  const rows = files.map((word) => {
+    const [name, file] = word.split("=");
+    const cases = Object.entries(read(file));
+    const bad = cases.filter(([name, found]) => !isPassed(name, found)).map(([name]) => name);
+    const sections = Object.entries(SECTIONS).map(([section, title]) => {
+      const own = bad.filter((name) => name.startsWith(`${section}.`)).length;
+      return own > 0 && `${title} ${own}`;
+    });
+    return `| \`${name}\` | ${cases.length - bad.length} of ${cases.length} | ${sections.filter(Boolean).join(", ") || "–"} |\n`;
+  });
+  tell(`| server | cases passed | not passed |\n|---|---|---|\n${rows.join("")}`, "autobahn of others");
+}
+
+if (options.includes("--each")) {
+  tellEach();
+  process.exit();
+}
+const runs = files.map(read);
 let [passed, failed] = [0, 0];
 const rows = Object.entries(SECTIONS).map(([section, title]) => {
   const counts = runs.map((run) => {
@@ -52,12 +81,6 @@ const rows = Object.entries(SECTIONS).map(([section, title]) => {
   return `| ${section} | ${title} | ${counts.join(" | ")} |\n`;
 });
 const table = `| section | what | plain | TLS |\n|---|---|---|---|\n${rows.join("")}`;
-console.log(table);
-if (isWriting) {
-  const page = readFileSync(PAGE, "utf8");
-  const [before, rest] = page.split(BEGIN);
-  const [, after] = rest.split(END);
-  writeFileSync(PAGE, `${before}${BEGIN}${table}${END}${after}`);
-}
+tell(table, "autobahn");
 console.log(`${passed} passed, ${failed} failed`);
 process.exitCode = failed > 0 || passed === 0 ? 1 : 0;

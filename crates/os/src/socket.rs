@@ -99,6 +99,14 @@ pub fn data_segments_received(socket: impl AsFd) -> io::Result<u32> {
     tcp_info(socket, 152)
 }
 
+/// Segments that a TCP socket has sent and its peer has not acknowledged: `tcpi_unacked` of `struct tcp_info`.
+///
+/// # Errors
+/// For what is no TCP socket.
+pub fn segments_unacknowledged(socket: impl AsFd) -> io::Result<u32> {
+    tcp_info(socket, 24)
+}
+
 /// The four bytes at a place of `struct tcp_info` (linux/tcp.h), which only ever grows at its end.
 fn tcp_info(socket: impl AsFd, place: usize) -> io::Result<u32> {
     let mut info = [0u8; 256];

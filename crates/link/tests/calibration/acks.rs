@@ -4,6 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pushlab_link::network::{Network, NetworkConfig, SUBJECT};
+use pushlab_os::socket::segments_unacknowledged;
 
 use crate::traffic::{profile, quantile};
 
@@ -31,8 +32,10 @@ fn measure(delay_ms: u32) {
             sent.push(Instant::now());
             server.write_all(b"a").unwrap();
             server.write_all(b"b").unwrap();
-            // Both are to be acknowledged before the next round.
-            thread::sleep(Duration::from_millis(u64::from(2 * delay_ms + 100)));
+            // Both are to be acknowledged before the next round, however late the link is.
+            while segments_unacknowledged(&server).unwrap() > 0 {
+                thread::sleep(Duration::from_millis(10));
+            }
         }
         drop(server);
         let arrived = receiver.join().unwrap();
