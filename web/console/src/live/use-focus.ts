@@ -6,9 +6,14 @@ export function isFocusLost(): boolean {
   return document.activeElement === null || document.activeElement === document.body;
 }
 
+/** Whether somebody is typing: what they type must not go elsewhere. */
+function isTyping(): boolean {
+  return document.activeElement?.matches("input, textarea") ?? false;
+}
+
 /**
  * Gives the focus to the ref's element when another view is shown, so that who listens knows where they are; a view of
- * null is none yet. With `isDue` only where that holds once the view is drawn.
+ * null is none yet. With `isDue` only where that holds once the view is drawn, and never while somebody is typing.
  */
 export function useFocusOn<T extends HTMLElement>(
   view: string | null,
@@ -20,7 +25,8 @@ export function useFocusOn<T extends HTMLElement>(
   useLayoutEffect(() => {
     const before = shown.current;
     shown.current = view;
-    if (view !== before && view !== null && before !== null && isDue()) element.current?.focus();
+    const isOther = view !== before && view !== null && before !== null;
+    if (isOther && !isTyping() && isDue()) element.current?.focus();
   }, [view]);
   return element;
 }
