@@ -426,10 +426,10 @@ mod tests {
             resumes: vec![Transport::Sse],
             is_external: false,
         };
-        let others = |scenario: &str| {
+        let others = |scenario: &str, tls: bool| {
             let chat = r#"{ kind = "chat", interval_ms = 3000, payload_bytes = 71 }"#;
             let text = format!("{variants}{}", SMALL.replace(chat, scenario));
-            let find = |name: &str| Ok((name == "other").then(|| offer.clone()));
+            let find = |name: &str| Ok((name == "other").then(|| Offer { tls, ..offer.clone() }));
             let experiment = Experiment::resolve(Written::read(&text, None, "small").unwrap(), &find, "small").unwrap();
             let cells = experiment.cells().into_iter().filter(|cell| cell.subject == "other");
             let mut others: Vec<_> = cells.map(|cell| (cell.transport, cell.variant.unwrap())).collect();
@@ -437,11 +437,14 @@ mod tests {
             others
         };
         let plain = |transport| (transport, "plain".to_owned());
-        let storm = |outage: &str| others(&format!(r#"{{ kind = "storm", missed = 10, payload_bytes = 71{outage} }}"#));
+        let storm =
+            |outage: &str| others(&format!(r#"{{ kind = "storm", missed = 10, payload_bytes = 71{outage} }}"#), false);
         assert_eq!(storm(""), [plain(Transport::Sse)]);
         assert_eq!(storm(r#", outage = "restart""#), [plain(Transport::Sse)]);
         assert_eq!(storm(r#", outage = "takeover""#), [], "only ours can");
-        assert_eq!(others(r#"{ kind = "idle" }"#), [plain(Transport::WebSocket), plain(Transport::Sse)]);
+        let idle = r#"{ kind = "idle" }"#;
+        assert_eq!(others(idle, false), [plain(Transport::WebSocket), plain(Transport::Sse)]);
+        assert_eq!(others(idle, true).iter().filter(|(_, variant)| variant == "secure").count(), 2);
     }
 
     #[test]

@@ -336,22 +336,26 @@ mod tests {
     use pushlab_workload::pacing::Pacing;
     use pushlab_workload::rooms::Rooms;
 
+    /// A run whose load phase begins with one of these publications.
+    fn of_schedule(pacing: &Pacing, load_from: u64) -> Timeline {
+        let schedule = Some(Schedule::Open { pacing: pacing.clone(), load_from });
+        Timeline {
+            idle_ns: 0,
+            warm_up_ns: 0,
+            load_ns: pacing.due_ns(load_from),
+            load_end_ns: u64::MAX,
+            schedule,
+            upstream: None,
+            polls: None,
+        }
+    }
+
     /// Of so many clients, and what is published to their rooms: 1,000 publications of which the load phase has
     /// those from `load_from` on.
     fn in_rooms(clients: u32, rooms: &Arc<Rooms>, load_from: u64) -> (Recorder, Pacing) {
         let pacing = Pacing::endless(0, 1_000 * u64::from(rooms.count()), rooms.count());
         let pacing = Pacing { count: 1_000, order: Some(rooms.order()), ..pacing };
-        let schedule = Some(Schedule::Open { pacing: pacing.clone(), load_from });
-        let load_ns = pacing.due_ns(load_from);
-        let timeline = Timeline {
-            idle_ns: 0,
-            warm_up_ns: 0,
-            load_ns,
-            load_end_ns: u64::MAX,
-            schedule,
-            upstream: None,
-            polls: None,
-        };
+        let timeline = of_schedule(&pacing, load_from);
         let state = Arc::new(RunState::new(0, 1));
         state.begin(timeline.clone());
         let audience = Audience::Rooms(Arc::clone(rooms));
@@ -421,17 +425,7 @@ mod tests {
     #[test]
     fn what_a_poll_for_the_newest_messages_brings_again_counts_once() {
         let pacing = Pacing { count: 100, ..Pacing::endless(0, 1_000_000, 1) };
-        let schedule = Some(Schedule::Open { pacing: pacing.clone(), load_from: 2 });
-        let load_ns = pacing.due_ns(2);
-        let timeline = Timeline {
-            idle_ns: 0,
-            warm_up_ns: 0,
-            load_ns,
-            load_end_ns: u64::MAX,
-            schedule,
-            upstream: None,
-            polls: None,
-        };
+        let timeline = of_schedule(&pacing, 2);
         let newest = [1, 1, 2, 2, 2, 3, 5, 5, 2];
         // Windows of up to three, and the first of them again.
         let three = [1, 1, 2, 1, 2, 3, 2, 3, 5, 2, 3, 5, 1];

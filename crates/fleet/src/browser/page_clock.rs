@@ -4,8 +4,8 @@
 ///
 /// A question cannot be read before it was sent, nor an answer come before it was written: each round trip bounds the
 /// difference from both sides, and all bounds hold together. Both are `CLOCK_MONOTONIC` on Linux, so that the difference
-/// stays what it is, unlike that of two machines ([`pushlab_workload::clock`]): the oldest round trip says as much as the newest.
-/// Bounds that contradict each other show that it did not stay, and count as error.
+/// stays what it is, unlike that of two machines ([`pushlab_workload::clock`]): the oldest round trip says as much as the
+/// newest. Bounds that contradict each other show that it did not stay, and count as error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageClock {
     /// The difference is at least this, ns.

@@ -210,6 +210,7 @@ mod tests {
     use pushlab_report::LeaderboardColumn;
     use pushlab_stats::Warning;
     use pushlab_wire::transport::Transport;
+    use pushlab_workload::plan::Sockets;
     use pushlab_workload::scenario::{FeedBy, Scenario};
     use serde_json::json;
     use std::collections::BTreeMap;
@@ -339,6 +340,7 @@ mod tests {
             variant("large", 50_000, 1024, "steady"),
             variant("random", 50_000, 64, "poisson"),
         ];
+        even.variants[1].sockets = Some(Sockets { tls: true, ..even.sockets.clone() });
         let cells: Vec<_> = even.cells();
         result.runs.retain(|run| run.cell.experiment != "even");
         for (cell, repeat) in cells.into_iter().flat_map(|cell| [1, 2, 3].map(|repeat| (cell.clone(), repeat))) {
@@ -353,7 +355,7 @@ mod tests {
         let cost = "CPU time per 1,000 deliveries";
         let expected = [
             ("cpu_per_delivery", format!("{cost}, at 4000 /s, 64 B")),
-            ("cpu_per_delivery even large", format!("{cost}, at 20000 /s, 1024 B")),
+            ("cpu_per_delivery even large", format!("{cost}, at 20000 /s, 1024 B, over TLS")),
             ("cpu_per_delivery even random", format!("{cost}, at 20000 /s, random instants, 64 B")),
         ];
         assert_eq!(
