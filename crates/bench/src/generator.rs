@@ -178,6 +178,7 @@ fn start_loop(target: SocketAddr, connections: u32, state: &Arc<RunState>) -> an
         publishers: 0,
         has_receipts: false,
         storm: None,
+        counts_drain: true,
         connect_rate: 20_000,
         poll_interval_ns: SECOND_NS,
         seed: 1,

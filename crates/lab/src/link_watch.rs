@@ -50,11 +50,12 @@ impl LinkWatch {
     }
 
     /// Ends the link; the clients are gone by now. A phase that never began leaves its figures at zero.
-    pub fn finish(self, link: Link) -> NetworkRecord {
+    pub fn finish(self, link: Link, counts_drain: bool) -> NetworkRecord {
+        let end = if counts_drain { self.after } else { self.drain };
         let mut record = NetworkRecord {
             profile: link.profile,
             whole: link.network.totals(),
-            load: self.after.map(|after| after.totals.since(&link.network.marked())).unwrap_or_default(),
+            load: end.map(|end| end.totals.since(&link.network.marked())).unwrap_or_default(),
             cpu_load_ns: self.load.zip(self.drain).map_or(0, |(from, to)| to.cpu_ns.saturating_sub(from.cpu_ns)),
             lateness: self.lateness,
             core_wait_ms: self.load.zip(self.drain).and_then(|(from, to)| mean_wait_ms(from.core_wait?, to.core_wait?)),

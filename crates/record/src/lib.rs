@@ -341,6 +341,22 @@ mod tests {
     }
 }
 
+/// A plan for four clients.
+#[cfg(test)]
+fn plan(transport: pushlab_wire::transport::Transport, scenario: &Scenario) -> Plan {
+    let phases = serde_json::json!({
+        "connect_ms": 0, "warm_up_ms": 1, "idle_ms": 0, "load_ms": 100, "drain_ms": 0, "after_ms": 0,
+    });
+    let text = serde_json::json!({
+        "phases": phases,
+        "target": "127.0.0.1:1", "transport": transport, "clients": 4, "channel": "a", "scenario": scenario,
+        "poll_interval_ms": 1, "poll_wait_s": 1, "prober": null, "connect_rate": 1,
+        "loops": 1, "seed": 1, "injected_delay_us": 0, "shape": { "kind": "steady" }, "headers": "minimal",
+        "user_list": false, "receipts": false, "backend_listen": null,
+    });
+    serde_json::from_value(text).unwrap()
+}
+
 #[cfg(test)]
 mod presets {
     use pushlab_experiment::{Experiment, Written, presets};

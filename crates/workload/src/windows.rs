@@ -47,9 +47,16 @@ pub struct Windows {
     /// When the idle phase began and the warm-up did, when the load began and ended, when the drain ended.
     at_marks: [Count; BORDERS],
     passed: usize,
+    /// Whether bytes of the drain count as the load's.
+    counts_drain: bool,
 }
 
 impl Windows {
+    /// Nothing counted yet.
+    pub fn new(counts_drain: bool) -> Self {
+        Self { counts_drain, ..Self::default() }
+    }
+
     /// To be called before something is counted: takes down the counts of borders that now lie behind.
     #[inline]
     pub fn pass_time(&mut self, now: u64, marks: &Marks, deliveries: u64) {
@@ -86,7 +93,7 @@ impl Windows {
         result.bytes_opening += opening.down.total() + opening.up.total();
         result.requests_idle += warm_up.requests - idle.requests;
         result.bytes_whole += whole.since(&Count::default());
-        result.bytes_load += after.since(&load);
+        result.bytes_load += if self.counts_drain { after } else { load_end }.since(&load);
         result.requests += load_end.requests - load.requests;
         result.bytes_received += after.tally.down.all - load.tally.down.all;
         result.bytes_received_in_load += load_end.tally.down.all - load.tally.down.all;
@@ -100,9 +107,8 @@ mod tests {
     const MARKS: Marks =
         Marks { idle_ns: 20, warm_up_ns: 50, load_ns: 100, load_end_ns: 200, after_ns: u64::MAX, end_ns: u64::MAX };
 
-    #[test]
-    fn each_window_has_what_was_counted_in_it() {
-        let mut windows = Windows::default();
+    fn counted(counts_drain: bool) -> Part {
+        let mut windows = Windows::new(counts_drain);
         for (deliveries, now) in [10, 30, 99, 100, 199, 200, 300, 301].into_iter().enumerate() {
             // The end of the drain is learned when it has passed.
             let after_ns = if now > 300 { 280 } else { u64::MAX };
@@ -114,12 +120,20 @@ mod tests {
         }
         let mut result = Part::default();
         windows.finish(8, &mut result);
+        result
+    }
+
+    #[test]
+    fn each_window_has_what_was_counted_in_it() {
+        let result = counted(true);
         assert_eq!((result.requests, result.bytes_received_in_load, result.bytes_received), (2, 299, 799));
         assert_eq!((result.requests_idle, result.bytes_opening), (1, 11));
         let (whole, load) = (result.bytes_whole, result.bytes_load);
         assert_eq!((whole.deliveries, whole.requests, whole.down.total(), whole.up.total()), (8, 8, 1239, 58));
         assert_eq!((whole.up.tls, load.up.tls, whole.down.tls), (50, 280, 0), "what was owed is paid");
         assert_eq!((load.deliveries, load.requests, load.down.total(), load.up.total()), (4, 4, 799, 284));
+        let load = counted(false).bytes_load;
+        assert_eq!((load.deliveries, load.requests, load.down.total(), load.up.total()), (2, 2, 299, 142), "no drain");
     }
 
     #[test]

@@ -368,6 +368,7 @@ impl Clients {
         let (idle_ns, load_ns) = self.state.timeline().map_or((never.clone(), never), |timeline| {
             (timeline.idle_ns..timeline.warm_up_ns, timeline.load_ns..timeline.load_end_ns)
         });
+        let counted_end_ns = if self.config.counts_drain { self.state.after_ns() } else { load_ns.end };
         for (at_ns, happening) in self.told.drain(..due) {
             match happening {
                 Happening::Delivery { client, data } => {
@@ -379,8 +380,8 @@ impl Clients {
                         is_relayed: false,
                         now_ns: at_ns,
                     });
-                    // Load and drain, as the link counts.
-                    if (load_ns.start..self.state.after_ns()).contains(&at_ns) {
+                    // As the link counts.
+                    if (load_ns.start..counted_end_ns).contains(&at_ns) {
                         self.recorder.part.bytes_load.deliveries += self.recorder.delivered_total - before;
                     }
                 }

@@ -221,6 +221,7 @@ fn config(front: &Front, traffic: Traffic, sources: u32) -> LoopConfig {
         publishers: 0,
         has_receipts: false,
         storm: None,
+        counts_drain: true,
         connect_rate: 1_000,
         poll_interval_ns: 20 * MS,
         poll_phase_ns: 0,

@@ -39,6 +39,8 @@ pub struct LoopConfig {
     pub has_receipts: bool,
     /// How the clients of a storm are cut off, and come back; `None` in other scenarios, and for who is no client.
     pub storm: Option<Storm>,
+    /// Whether what the drain costs counts as the load's.
+    pub counts_drain: bool,
     /// Connections opened per second, by all loops together.
     pub connect_rate: u32,
     /// Time between two polls of a client, ns.
@@ -85,6 +87,7 @@ impl LoopConfig {
             publishers: 0,
             has_receipts: false,
             storm: None,
+            counts_drain: true,
             connect_rate: 1,
             poll_interval_ns: 1,
             poll_phase_ns: 0,

@@ -141,7 +141,7 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
             connections: Connections::with_capacity(own as usize),
             hosts: config.hosts.map(|limit| Hosts::new(limit, own)),
             recorder: Recorder::new(own, &config, Arc::clone(&state)),
-            windows: Windows::default(),
+            windows: Windows::new(config.counts_drain),
             receipt_sample: ReceiptSample::of(&config),
             busy: BusyWatch::new(LoadThread::Clients, config.lane),
             rng: fastrand::Rng::with_seed(config.seed ^ u64::from(config.lane) << 32),

@@ -212,7 +212,6 @@ mod tests {
     use crate::presets;
     use pushlab_stats::Quantile;
     use pushlab_wire::transport::Transport;
-    use pushlab_workload::plan::Plan;
     use pushlab_workload::result::PhaseMark;
     use pushlab_workload::scenario::Outage;
 
@@ -250,28 +249,13 @@ mod tests {
         assert_eq!((share(8, 6), share(8, 0), share(0, 0)), (Some(75.0), Some(0.0), None));
     }
 
-    /// Of four clients.
-    fn plan(scenario: &Scenario) -> Plan {
-        let phases = serde_json::json!({
-            "connect_ms": 0, "warm_up_ms": 1, "idle_ms": 0, "load_ms": 100, "drain_ms": 0, "after_ms": 0,
-        });
-        let text = serde_json::json!({
-            "phases": phases,
-            "target": "127.0.0.1:1", "transport": "sse", "clients": 4, "channel": "a", "scenario": scenario,
-            "poll_interval_ms": 1, "poll_wait_s": 1, "prober": null, "connect_rate": 1,
-            "loops": 1, "seed": 1, "injected_delay_us": 0, "shape": { "kind": "steady" }, "headers": "minimal",
-            "user_list": false, "receipts": false, "backend_listen": null,
-        });
-        serde_json::from_value(text).unwrap()
-    }
-
     #[test]
     fn what_a_client_knows_is_gone_is_not_lost() {
         let result = LoadResult { expected: 400, lost: 30, lost_told: 20, duplicated: 3, ..LoadResult::default() };
         let mut record = run(Transport::Sse, LoadResult { told_gap: 1, recovered_falsely: 2, ..result });
         assert_eq!((lost(&record), doubled(&record), gaps_told(&record)), (Some(10.0), Some(3.0), None));
         let storm = Scenario::Storm { missed: 100, payload_bytes: 50, return_over_ms: 0, outage: Outage::Cut };
-        record.plan = Some(plan(&storm));
+        record.plan = Some(crate::plan(Transport::Sse, &storm));
         record.result.as_mut().unwrap().caught_up.record(5_000_000);
         assert_eq!((gaps_told(&record), recovered_falsely(&record)), (Some(1.0), Some(2.0)));
         assert_eq!(caught_up(&record), Some(25.0));
@@ -299,7 +283,10 @@ mod tests {
                 by: pushlab_workload::scenario::FeedBy::Publisher,
                 upstream_interval_ms,
             };
-            publishers(&RunRecord { plan: Some(plan(&feed)), ..run(Transport::Sse, LoadResult::default()) })
+            publishers(&RunRecord {
+                plan: Some(crate::plan(Transport::Sse, &feed)),
+                ..run(Transport::Sse, LoadResult::default())
+            })
         };
         assert_eq!((sender(None), sender(Some(7))), (Some(0), Some(4)));
     }

@@ -20,8 +20,7 @@ fn link_per_delivery(run: &RunRecord, count: fn(&Counts) -> u64) -> Option<f64> 
 
 /// Packets or bytes of clients each way in a second, over load and drain, which is when what was published arrives.
 fn link_rate(run: &RunRecord, count: fn(&Totals) -> u64) -> Option<f64> {
-    let (start, _) = run.phase_span(Phase::Load)?;
-    let (_, end) = run.phase_span(Phase::Drain)?;
+    let (start, end) = super::usage::counted_span(run)?;
     let network = run.network.as_ref().filter(|_| end > start)?;
     Some(count(&network.load) as f64 * 1e9 / (end - start) as f64)
 }

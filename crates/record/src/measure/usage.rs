@@ -79,20 +79,32 @@ pub fn cpu_baseline(run: &RunRecord) -> Option<f64> {
     cpu_percent(&run.subject, run.baseline?)
 }
 
-/// Subject's CPU time per delivery, µs: load and drain, in which the publications of the load are delivered.
+/// Subject's CPU time per delivery, µs: load and drain, in which the publications of the load are delivered, or the load
+/// alone, over what arrived in it.
 pub fn cpu_per_delivery(run: &RunRecord) -> Option<f64> {
-    cpu_per(run, run.result.as_ref()?.delivered)
+    let result = run.result.as_ref()?;
+    cpu_per(run, if counts_drain(run) { result.delivered } else { result.arrived })
 }
 
-/// Subject's CPU time per publication, µs: load and drain.
+/// Subject's CPU time per publication, µs: load and drain, or the load alone.
 pub fn cpu_per_publication(run: &RunRecord) -> Option<f64> {
     cpu_per(run, run.result.as_ref()?.published)
 }
 
-/// Subject's CPU time of load and drain for each of so many, µs.
-fn cpu_per(run: &RunRecord, count: u64) -> Option<f64> {
+fn counts_drain(run: &RunRecord) -> bool {
+    run.plan.as_ref().is_none_or(Plan::counts_drain)
+}
+
+/// The load, with the drain where its costs count as the load's.
+pub(super) fn counted_span(run: &RunRecord) -> Option<(u64, u64)> {
     let (start, _) = run.phase_span(Phase::Load)?;
-    let (_, end) = run.phase_span(Phase::Drain)?;
+    let (_, end) = run.phase_span(if counts_drain(run) { Phase::Drain } else { Phase::Load })?;
+    Some((start, end))
+}
+
+/// Subject's CPU time for each of so many, µs.
+fn cpu_per(run: &RunRecord, count: u64) -> Option<f64> {
+    let (start, end) = counted_span(run)?;
     let cpu_us = cpu_percent(&run.subject, (start, end))? / 100.0 * end.saturating_sub(start) as f64 / 1e3;
     (count > 0).then(|| cpu_us / count as f64)
 }
@@ -223,6 +235,7 @@ fn established(run: &RunRecord, one_of: fn(&mut dyn Iterator<Item = u32>) -> Opt
 mod tests {
     use super::*;
     use crate::presets;
+    use pushlab_wire::transport::Transport;
     use pushlab_workload::result::{LoadResult, PhaseMark};
 
     #[test]
@@ -268,6 +281,22 @@ mod tests {
         assert_eq!(cpu_per_client(&run), Some(125_000.0), "an eighth of a second in each");
         run.planned.cell.clients = 0;
         assert_eq!(cpu_per_client(&run), None);
+    }
+
+    #[test]
+    fn the_drain_counts_unless_clients_poll_at_an_interval() {
+        let mut run = RunRecord::blank(presets::load("tangen-chat").cells().remove(0));
+        let phases = [(Phase::Load, 1_000), (Phase::Drain, 2_000), (Phase::After, 3_000)];
+        let phases = phases.map(|(phase, t_ns)| PhaseMark { phase, t_ns }).to_vec();
+        run.result =
+            Some(LoadResult { phases, end_ns: 4_000, delivered: 2, arrived: 4, published: 1, ..LoadResult::default() });
+        run.subject = [(1_000, 0), (2_000, 800), (3_000, 1_200)]
+            .map(|(t_ns, cpu_ns)| Sample { t_ns, cpu_ns, ..Sample::default() })
+            .to_vec();
+        run.plan = Some(crate::plan(Transport::LongPolling, &Scenario::Idle));
+        assert_eq!((cpu_per_delivery(&run), cpu_per_publication(&run)), (Some(0.6), Some(1.2)));
+        run.plan.as_mut().unwrap().transport = Transport::Polling;
+        assert_eq!((cpu_per_delivery(&run), cpu_per_publication(&run)), (Some(0.2), Some(0.8)));
     }
 
     #[test]
