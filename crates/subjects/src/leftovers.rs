@@ -46,6 +46,13 @@ pub fn mark_of_a_child() -> String {
     format!("{}:{}", mark_of_this_process(), CHILDREN.fetch_add(1, Ordering::Relaxed))
 }
 
+/// Whether a process is of a child with another mark than this, of this lab or of another.
+pub fn is_of_another_child(pid: u32, mark: &str) -> bool {
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let value = |variable: &[u8]| variable.strip_prefix(CHILD_MARK.as_bytes())?.strip_prefix(b"=").map(<[u8]>::to_vec);
+    environment.split(|&byte| byte == 0).find_map(value).is_some_and(|found| found != mark.as_bytes())
+}
+
 /// Kills every process that has this [`CHILD_MARK`]: what a child has started and sent out of its process group. One
 /// that forks meanwhile, or whose program is just being loaded, is found by a later look.
 pub fn kill_marked(mark: &str) {

@@ -73,6 +73,11 @@ impl Process {
         &mut self.child
     }
 
+    /// Whether a process was started by a lab and is neither this nor of those that this has started.
+    pub fn is_anothers(&self, pid: u32) -> bool {
+        leftovers::is_of_another_child(pid, &self.mark)
+    }
+
     /// How it ended, if it has. What it leaves in its process group ends with it.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() && self.has_ended() {
@@ -216,6 +221,9 @@ mod tests {
     fn a_daemon_ends_by_its_mark_where_there_is_no_group() {
         let (process, daemon) = start("setsid", None, leftovers::mark_of_a_child());
         assert!(!process.is_in_group && leftovers::started(daemon).is_some());
+        let (_other, stranger) = start("setsid", None, leftovers::mark_of_a_child());
+        assert!(process.is_anothers(stranger) && !process.is_anothers(daemon));
+        assert!(!process.is_anothers(std::process::id()), "no lab has started it");
         drop(process);
         await_end(daemon);
     }

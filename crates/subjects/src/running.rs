@@ -220,6 +220,12 @@ impl ForeignStart<'_> {
         self.in_namespace(|| TcpStream::connect_timeout(&address, ANSWER_TIMEOUT)).is_ok_and(|stream| stream.is_ok())
     }
 
+    /// Whether all who listen at a port were started by labs, and none by this start.
+    fn is_anothers(&self, process: &Process, port: u16) -> bool {
+        let listeners = self.in_namespace(|| pushlab_probe::listeners(port).unwrap_or_default()).unwrap_or_default();
+        !listeners.is_empty() && listeners.iter().all(|&listener| process.is_anothers(listener))
+    }
+
     fn await_port(&self, process: &mut Process, address: SocketAddr) -> Result<SocketAddr, String> {
         let deadline = Instant::now() + FOREIGN_READY_TIMEOUT;
         while Instant::now() < deadline {
@@ -227,9 +233,9 @@ impl ForeignStart<'_> {
                 return Err(format!("it ended with {}", describe(status)));
             }
             if self.takes_connections(address) {
-                // One that found its port taken ends about now, and somebody else has answered.
+                // One that found its port taken ends about now, or tries again, and somebody else has answered.
                 std::thread::sleep(WATCH);
-                if process.ended().is_none() {
+                if process.ended().is_none() && !self.is_anothers(process, address.port()) {
                     return Ok(address);
                 }
             }
