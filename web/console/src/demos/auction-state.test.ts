@@ -41,8 +41,9 @@ function message(
   kind: HouseMessage["kind"],
   changed: Item,
   me: string | null = null,
+  cursor = "a.2",
 ): AuctionAction {
-  return { kind: "message", message: { kind, item: changed }, me };
+  return { kind: "message", cursor, message: { kind, item: changed }, me };
 }
 
 function snapshot(version: number, ...items: Item[]): AuctionAction {
@@ -104,6 +105,12 @@ test("another life is told to have another house if that is younger than the one
   expect(play(before, restarted(40)).isOther).toBe(false);
   expect(play(before, restarted(39)).isOther).toBe(true);
   expect(play(before, restarted(39), restarted(50, "c.1")).isOther).toBe(true);
+  // What was done in another life, of which the list does not know yet, may be known before the list.
+  const done = play(before, answer(bid(1, 41, "me", 400)));
+  expect(play(done, restarted(40)).isOther).toBe(false);
+  const told = play(before, message("bid", bid(1, 41, "bo", 400), null, "b.2"));
+  expect(play(told, restarted(40)).isOther).toBe(false);
+  expect(versions(play(told, restarted(40)))).toEqual({ 1: 41 });
 });
 
 test("an older version never replaces a newer one, whichever way it comes", () => {
@@ -118,7 +125,7 @@ test("an older version never replaces a newer one, whichever way it comes", () =
 test("an own answer that comes before the message makes the message no news", () => {
   const answered = play(STARTED, answer(bid(1, 3, "me", 200)));
   expect(answered.items?.get(1)?.leading?.amount_cents).toBe(200);
-  expect(play(answered, message("bid", bid(1, 3, "me", 200), "me"))).toBe(answered);
+  expect(play(answered, message("bid", bid(1, 3, "me", 200), "me")).news).toEqual([]);
 });
 
 test("what is gone does not come back with a late answer or list", () => {

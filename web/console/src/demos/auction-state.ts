@@ -13,6 +13,8 @@ export interface AuctionState {
   readonly version: number;
   /** The server's life in which it was made: another one's house may be another house, whose ids begin again. */
   readonly life: string | undefined;
+  /** The highest version in that life's lists and messages. Answers to requests do not say in whose life they were given. */
+  readonly heard: number;
   /** Whether it is another house than the one that was seen first: what was there is gone, accounts too. */
   readonly isOther: boolean;
   readonly removed: ReadonlySet<number>;
@@ -31,7 +33,7 @@ export type AuctionAction =
       version: number;
       me: string | null;
     }
-  | { kind: "message"; message: HouseMessage; me: string | null }
+  | { kind: "message"; cursor: string; message: HouseMessage; me: string | null }
   /** An item as an answer had it. */
   | { kind: "item"; item: Item; me: string | null }
   /** One has removed it. */
@@ -43,6 +45,7 @@ export const EMPTY_AUCTION: AuctionState = {
   items: undefined,
   version: 0,
   life: undefined,
+  heard: 0,
   isOther: false,
   removed: new Set(),
   outbid: new Set(),
@@ -54,7 +57,7 @@ export function reduceAuction(state: AuctionState, action: AuctionAction): Aucti
     case "snapshot":
       return takeSnapshot(ofLife(state, action), action.items, action.version, action.me);
     case "message":
-      return takeMessage(state, action.message, action.me);
+      return takeMessage(heardOf(state, action), action.message, action.me);
     case "item":
       return withItem(state, action.item, action.me);
     case "gone":
@@ -72,16 +75,26 @@ function ofLife(
   state: AuctionState,
   { cursor, version }: { cursor: string | null; version: number },
 ): AuctionState {
-  const life = cursor?.split(".")[0] ?? state.life;
-  if (life === state.life) return state;
-  if (state.life === undefined) return { ...state, life };
-  const versions = [...(state.items?.values() ?? [])].map((item) => item.version);
-  if (version < Math.max(state.version, ...versions)) {
-    return { ...EMPTY_AUCTION, life, isOther: true };
-  }
+  const life = cursor === null ? state.life : lifeOf(cursor);
+  if (life === state.life) return { ...state, heard: Math.max(state.heard, version) };
+  if (state.life === undefined) return { ...state, life, heard: version };
+  if (version < state.heard) return { ...EMPTY_AUCTION, life, heard: version, isOther: true };
   // For whom was outbid meanwhile; the list, which is as young, replaces it.
   const { items, outbid, isOther, news } = state;
-  return { ...EMPTY_AUCTION, life, items, outbid, isOther, news };
+  return { ...EMPTY_AUCTION, life, heard: version, items, outbid, isOther, news };
+}
+
+function heardOf(
+  state: AuctionState,
+  { cursor, message }: { cursor: string; message: HouseMessage },
+): AuctionState {
+  const { version } = message.item;
+  if (lifeOf(cursor) !== state.life || version <= state.heard) return state;
+  return { ...state, heard: version };
+}
+
+function lifeOf(cursor: string): string | undefined {
+  return cursor.split(".")[0];
 }
 
 /** The list is whole up to its version; what came by itself meanwhile may be newer. */

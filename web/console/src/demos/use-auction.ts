@@ -61,10 +61,10 @@ export function useAuction(): Auction {
   const after = snapshot.data?.cursor ?? undefined;
   const plan = snapshot.data && { channels: CHANNELS, transport, after };
   const live = useConnection(plan, {
-    message: ({ data }) => {
+    message: ({ cursor, data }) => {
       const message = readHouseMessage(data);
       if (message === "reload") snapshot.reload();
-      else if (message !== null) dispatch({ kind: "message", message, me: who.current });
+      else if (message !== null) dispatch({ kind: "message", cursor, message, me: who.current });
     },
     gap: () => {
       snapshot.reload();
