@@ -1,5 +1,5 @@
 //! The published schemas are those of the types, and the tables of docs/experiments.md those of the program.
-//! So are those of docs/studies. `UPDATE_SCHEMA=1 cargo test -p pushlab-lab --test generated` writes them.
+//! So are those of docs/studies, and the README's answer is that of docs/scorecard.md. `UPDATE_SCHEMA=1 cargo test -p pushlab-lab --test generated` writes them.
 
 mod studies;
 
@@ -45,4 +45,21 @@ fn metrics_and_sizes_of_experiments_are_documented_as_they_are() {
         wanted = wanted.replace(row, &format!("{start}{what} | {} | {} |", size(None), size(Some("quick"))));
     }
     is_as("docs/experiments.md", &wanted).unwrap();
+}
+
+/// docs/scorecard.md is a report as `pushlab report --format markdown` prints it.
+#[test]
+fn the_readme_answers_as_the_stored_scorecard_does() {
+    let text = include_str!("../../../../README.md");
+    let head = "| for | choose |\n|---|---|\n";
+    let (before, rest) = text.split_once(head).unwrap();
+    let (_, after) = rest.split_once("\n\n").unwrap();
+    let stored = include_str!("../../../../docs/scorecard.md").split_once(head).unwrap().1;
+    // What is chosen, and what comes next; when another would be better is said there.
+    let row = |line: &str| {
+        let sentences: Vec<&str> = line.trim_end_matches(" |").split_inclusive(". ").take(2).collect();
+        format!("{} |\n", sentences.concat().trim_end())
+    };
+    let rows: String = stored.lines().take_while(|line| !line.is_empty()).map(row).collect();
+    is_as("README.md", &format!("{before}{head}{rows}\n{after}")).unwrap();
 }
