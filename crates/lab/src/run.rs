@@ -283,7 +283,6 @@ fn attempt(
         ..plan(planned, &named, experiment, &ends, cores)
     };
     let (mut load, plan) = begin_load(place, run, &plan, &topology, backend)?;
-    let counts_drain = plan.counts_drain();
     collected.plan = Some(plan);
     let watch_generator = watch_generator(&load, &used[1], phases)?;
     let counters = target.watch_counters(&topology, experiment, phases)?;
@@ -313,6 +312,7 @@ fn attempt(
     drop(load);
     let kept = end(target, &ended, setup);
     // Not before: a server that stops waits for clients' farewells, which may still be under way.
+    let counts_drain = collected.plan.as_ref().is_none_or(Plan::counts_drain);
     collected.network = topology.take_link().map(|ended| link.finish(ended, counts_drain));
     if let Some((setup, target)) = kept {
         standing.keep(setup, Stage { topology, target, since });

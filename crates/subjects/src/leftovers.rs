@@ -46,7 +46,7 @@ pub fn mark_of_a_child() -> String {
     format!("{}:{}", mark_of_this_process(), CHILDREN.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Whether a process is of a child with another mark than this, of this lab or of another.
+/// Whether a process belongs to a child, of this lab or of another, that has a different mark.
 pub fn is_of_another_child(pid: u32, mark: &str) -> bool {
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     let value = |variable: &[u8]| variable.strip_prefix(CHILD_MARK.as_bytes())?.strip_prefix(b"=").map(<[u8]>::to_vec);

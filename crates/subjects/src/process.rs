@@ -73,7 +73,7 @@ impl Process {
         &mut self.child
     }
 
-    /// Whether a process was started by a lab and is neither this nor of those that this has started.
+    /// Whether a lab started a process that is neither this one nor one that this one has started.
     pub fn is_anothers(&self, pid: u32) -> bool {
         leftovers::is_of_another_child(pid, &self.mark)
     }

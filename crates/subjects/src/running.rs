@@ -220,7 +220,7 @@ impl ForeignStart<'_> {
         self.in_namespace(|| TcpStream::connect_timeout(&address, ANSWER_TIMEOUT)).is_ok_and(|stream| stream.is_ok())
     }
 
-    /// Whether all who listen at a port were started by labs, and none by this start.
+    /// Whether a port has listeners, all of them started by labs and none by this start.
     fn is_anothers(&self, process: &Process, port: u16) -> bool {
         let listeners = self.in_namespace(|| pushlab_probe::listeners(port).unwrap_or_default()).unwrap_or_default();
         !listeners.is_empty() && listeners.iter().all(|&listener| process.is_anothers(listener))
@@ -233,7 +233,7 @@ impl ForeignStart<'_> {
                 return Err(format!("it ended with {}", describe(status)));
             }
             if self.takes_connections(address) {
-                // One that found its port taken ends about now, or tries again, and somebody else has answered.
+                // A server that found its port taken ends about now or tries again; what answered was another one.
                 std::thread::sleep(WATCH);
                 if process.ended().is_none() && !self.is_anothers(process, address.port()) {
                     return Ok(address);

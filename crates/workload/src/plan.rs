@@ -145,12 +145,6 @@ impl Plan {
         self.transport == Transport::Sse && matches!(self.scenario, Scenario::Echo { streamed: true, .. })
     }
 
-    /// Whether the drain's costs count with those of the load. Clients that poll at an interval poll in the drain too, and as
-    /// much comes from before the load as is left over: theirs are those of the load alone, over what arrived in it.
-    pub fn counts_drain(&self) -> bool {
-        !self.transport.is_interval_driven() || matches!(self.scenario, Scenario::Storm { .. })
-    }
-
     /// How long after its publications a client asks, ns, where that is fixed; `None` too where clients ask at no interval.
     pub fn poll_after_publication_ns(&self) -> Option<u64> {
         let after_ms = self.poll_after_publication_ms.filter(|_| self.transport.is_interval_driven())?;

@@ -1,8 +1,19 @@
 //! Counts of the whole run and of its phases: one count that only grows, and what it was when each phase began.
 
 use crate::marks::Marks;
+use crate::plan::Plan;
 use crate::result::{ByteUses, ClientBytes, Part};
+use crate::scenario::Scenario;
 use crate::tally::{Tally, TlsBytes};
+
+impl Plan {
+    /// Whether the drain's costs count as the load's. Clients that poll at an interval go on polling in the drain, and as
+    /// much arrives in the load from before it as is left for the drain. So for them only the load's costs count, over what
+    /// arrived in it; except in a storm, whose deliveries all come in the drain.
+    pub fn counts_drain(&self) -> bool {
+        !self.transport.is_interval_driven() || matches!(self.scenario, Scenario::Storm { .. })
+    }
+}
 
 /// What is counted.
 #[derive(Debug, Clone, Copy, Default)]
@@ -47,7 +58,7 @@ pub struct Windows {
     /// When the idle phase began and the warm-up did, when the load began and ended, when the drain ended.
     at_marks: [Count; BORDERS],
     passed: usize,
-    /// Whether bytes of the drain count as the load's.
+    /// Whether `bytes_load` includes the drain.
     counts_drain: bool,
 }
 

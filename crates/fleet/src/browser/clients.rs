@@ -380,7 +380,7 @@ impl Clients {
                         is_relayed: false,
                         now_ns: at_ns,
                     });
-                    // As the link counts.
+                    // The same span as the link counts.
                     if (load_ns.start..counted_end_ns).contains(&at_ns) {
                         self.recorder.part.bytes_load.deliveries += self.recorder.delivered_total - before;
                     }

@@ -1,5 +1,6 @@
-//! The published schemas are those of the types, and the tables of docs/experiments.md those of the program.
-//! So are those of docs/studies, and the README's answer is that of docs/scorecard.md. `UPDATE_SCHEMA=1 cargo test -p pushlab-lab --test generated` writes them.
+//! The published schemas are those of the types, the tables of docs/experiments.md and docs/studies are those of the
+//! program, and the README's choices are those of docs/scorecard.md.
+//! `UPDATE_SCHEMA=1 cargo test -p pushlab-lab --test generated` writes them.
 
 mod studies;
 
@@ -55,7 +56,7 @@ fn the_readme_answers_as_the_stored_scorecard_does() {
     let (before, rest) = text.split_once(head).unwrap();
     let (_, after) = rest.split_once("\n\n").unwrap();
     let stored = include_str!("../../../../docs/scorecard.md").split_once(head).unwrap().1;
-    // What is chosen, and what comes next; when another would be better is said there.
+    // Two sentences: the choice and its runner-up. What would change the choice is left to the scorecard.
     let row = |line: &str| {
         let sentences: Vec<&str> = line.trim_end_matches(" |").split_inclusive(". ").take(2).collect();
         format!("{} |\n", sentences.concat().trim_end())

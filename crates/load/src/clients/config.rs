@@ -39,7 +39,7 @@ pub struct LoopConfig {
     pub has_receipts: bool,
     /// How the clients of a storm are cut off, and come back; `None` in other scenarios, and for who is no client.
     pub storm: Option<Storm>,
-    /// Whether what the drain costs counts as the load's.
+    /// Whether the drain's bytes and deliveries count as the load's.
     pub counts_drain: bool,
     /// Connections opened per second, by all loops together.
     pub connect_rate: u32,

@@ -79,14 +79,14 @@ pub fn cpu_baseline(run: &RunRecord) -> Option<f64> {
     cpu_percent(&run.subject, run.baseline?)
 }
 
-/// Subject's CPU time per delivery, µs: load and drain, in which the publications of the load are delivered, or the load
-/// alone, over what arrived in it.
+/// Subject's CPU time per delivery, µs: that of load and drain, in which the load's publications are delivered; where the
+/// drain does not count, that of the load alone, over what arrived in it.
 pub fn cpu_per_delivery(run: &RunRecord) -> Option<f64> {
     let result = run.result.as_ref()?;
     cpu_per(run, if counts_drain(run) { result.delivered } else { result.arrived })
 }
 
-/// Subject's CPU time per publication, µs: load and drain, or the load alone.
+/// Subject's CPU time per publication, µs: that of load and drain, or of the load alone where the drain does not count.
 pub fn cpu_per_publication(run: &RunRecord) -> Option<f64> {
     cpu_per(run, run.result.as_ref()?.published)
 }
@@ -95,14 +95,14 @@ fn counts_drain(run: &RunRecord) -> bool {
     run.plan.as_ref().is_none_or(Plan::counts_drain)
 }
 
-/// The load, with the drain where its costs count as the load's.
+/// The start of the load, and the end of what counts as it: that of the drain, or of the load itself.
 pub(super) fn counted_span(run: &RunRecord) -> Option<(u64, u64)> {
     let (start, _) = run.phase_span(Phase::Load)?;
     let (_, end) = run.phase_span(if counts_drain(run) { Phase::Drain } else { Phase::Load })?;
     Some((start, end))
 }
 
-/// Subject's CPU time for each of so many, µs.
+/// Subject's CPU time in the counted span over `count`, µs.
 fn cpu_per(run: &RunRecord, count: u64) -> Option<f64> {
     let (start, end) = counted_span(run)?;
     let cpu_us = cpu_percent(&run.subject, (start, end))? / 100.0 * end.saturating_sub(start) as f64 / 1e3;

@@ -105,7 +105,7 @@ test("another life is told to have another house if that is younger than the one
   expect(play(before, restarted(40)).isOther).toBe(false);
   expect(play(before, restarted(39)).isOther).toBe(true);
   expect(play(before, restarted(39), restarted(50, "c.1")).isOther).toBe(true);
-  // What was done in another life, of which the list does not know yet, may be known before the list.
+  // An answer or message of the new life may come before its list, and be newer than the list.
   const done = play(before, answer(bid(1, 41, "me", 400)));
   expect(play(done, restarted(40)).isOther).toBe(false);
   const told = play(before, message("bid", bid(1, 41, "bo", 400), null, "b.2"));

@@ -13,7 +13,10 @@ export interface AuctionState {
   readonly version: number;
   /** The server's life in which it was made: another one's house may be another house, whose ids begin again. */
   readonly life: string | undefined;
-  /** The highest version in that life's lists and messages. Answers to requests do not say in whose life they were given. */
+  /**
+   * The highest version in that life's lists and messages. Answers to requests do not count, since
+   * they do not say which life gave them.
+   */
   readonly heard: number;
   /** Whether it is another house than the one that was seen first: what was there is gone, accounts too. */
   readonly isOther: boolean;
