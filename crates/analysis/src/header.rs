@@ -165,7 +165,7 @@ impl Header {
     pub fn title(&self) -> String {
         match self.experiments.as_slice() {
             [one] => one.title.clone(),
-            _ => presets::suite_title(&self.name).to_owned(),
+            _ => presets::suite_title(&self.name),
         }
     }
 

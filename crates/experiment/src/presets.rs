@@ -124,9 +124,16 @@ pub const SUITES: &[Suite] = &[
     },
 ];
 
-/// The title of a suite; of anything else its name.
-pub fn suite_title(name: &str) -> &str {
-    SUITES.iter().find(|suite| suite.name == name).map_or(name, |suite| suite.title)
+/// The title of a campaign that is called after a suite, or after a suite and its profile; of anything else its name.
+pub fn suite_title(name: &str) -> String {
+    let profile_of =
+        |suite: &Suite| name.strip_prefix(suite.name).filter(|rest| rest.is_empty() || rest.starts_with('-'));
+    let titled = SUITES.iter().find_map(|suite| Some((suite.title, profile_of(suite)?)));
+    match titled.map(|(title, rest)| (title, rest.trim_start_matches('-'))) {
+        None => name.to_owned(),
+        Some((title, "")) => title.to_owned(),
+        Some((title, profile)) => format!("{title} ({profile})"),
+    }
 }
 
 /// The text of a preset.
@@ -137,4 +144,17 @@ pub fn text(name: &str) -> Option<&'static str> {
 /// Names of all suites and presets.
 pub fn known() -> Vec<&'static str> {
     SUITES.iter().map(|suite| suite.name).chain(PRESETS.iter().map(|(name, _)| *name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::suite_title;
+
+    #[test]
+    fn a_campaign_is_titled_by_its_suite_and_its_profile() {
+        let suite = "Which transport costs what: a scorecard";
+        assert_eq!(suite_title("transports"), suite);
+        assert_eq!(suite_title("transports-full"), format!("{suite} (full)"));
+        assert_eq!(suite_title("transported"), "transported");
+    }
 }
