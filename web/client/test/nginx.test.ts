@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import type { State, Transport } from "../src/pushlab.ts";
+import type { Transport } from "../src/pushlab.ts";
 import { TIMING } from "../src/timing.ts";
 import { TRANSPORTS } from "../src/transport.ts";
 import { PASS_UPGRADES, startNginx } from "./nginx.ts";
@@ -79,8 +79,6 @@ const CLIMBS_WITHIN = 1.25 * TIMING.climb + TRANSPORTS.length * TIMING.shortLife
 /** How a client fared behind a proxy. */
 interface Outcome {
   transport: Transport;
-  /** Milliseconds from its first state to the one in which it was when all better transports had been tried. */
-  took: number;
   /** Numbers that came, as they should. */
   isWhole: boolean;
   gaps: number;
@@ -89,14 +87,12 @@ interface Outcome {
 
 // All at once: they wait most of the time, and each for the client's whole waits.
 test(
-  "behind nginx a client settles within ten seconds, and stays when it has tried what is better",
+  "behind nginx a client finds what gets through, and stays when it has tried what is better",
   async () => {
     const outcomes = await Promise.all(CASES.map(observe));
-    for (const [at, { took, ...outcome }] of outcomes.entries()) {
+    for (const [at, outcome] of outcomes.entries()) {
       const { name, expected } = CASES[at] as Case;
-      console.info(`${name}: ${outcome.transport} after ${Math.round(took)} ms`);
       expect(outcome, name).toEqual({ transport: expected, isWhole: true, gaps: 0, errors: [] });
-      expect(took, `${name}, milliseconds`).toBeLessThan(10_000);
     }
   },
   60_000 + CLIMBS_WITHIN,
@@ -107,10 +103,6 @@ async function observe({ name, lines, rules, expected, interval }: Case): Promis
   const inner = await TcpProxy.start(server.port, rules);
   const base = await startNginx(Number(new URL(inner.base).port), lines);
   const subscriber = new Subscriber(base, { timing: TIMING });
-  const changes: { transport: Transport; state: State; at: number }[] = [];
-  subscriber.connection.addEventListener("state", ({ state, transport }) => {
-    changes.push({ state, transport, at: performance.now() });
-  });
   await until(() => subscriber.connection.state === "open", `${name}: it is open`);
   const stop = publishNumbers(server, interval);
   await subscriber.open(expected, 30_000);
@@ -126,10 +118,8 @@ async function observe({ name, lines, rules, expected, interval }: Case): Promis
   await until(() => better.every(isTried), trials, CLIMBS_WITHIN);
   const last = await stop();
   await subscriber.received(last);
-  const settled = changes.at(-1);
   return {
     transport: subscriber.connection.transport,
-    took: (settled?.at ?? Number.NaN) - (changes[0]?.at ?? Number.NaN),
     isWhole: subscriber.data.every((one, at) => one === at) && subscriber.data.length === last,
     gaps: subscriber.gaps.length,
     errors: subscriber.errors,
