@@ -18,7 +18,8 @@ fn link_per_delivery(run: &RunRecord, count: fn(&Counts) -> u64) -> Option<f64> 
     Some(count(&of_clients(&run.network.as_ref()?.load)) as f64 / deliveries(run)?)
 }
 
-/// Packets or bytes of clients each way in a second, over load and drain, in which what was published arrives, or the load alone.
+/// Packets or bytes of clients each way in a second, over load and drain, in which what was published arrives, or over the
+/// load alone.
 fn link_rate(run: &RunRecord, count: fn(&Totals) -> u64) -> Option<f64> {
     let (start, end) = super::usage::counted_span(run)?;
     let network = run.network.as_ref().filter(|_| end > start)?;
