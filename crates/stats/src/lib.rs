@@ -21,6 +21,7 @@
 
 pub mod arrivals;
 pub mod best;
+pub mod bracket;
 pub mod comparison;
 pub mod contrast;
 pub mod distribution;
@@ -38,6 +39,7 @@ pub mod summary;
 pub mod warning;
 
 pub use arrivals::{Arrivals, Lack, Quantile};
+pub use bracket::Bracket;
 pub use comparison::{
     Comparison, Factor, Family, FamilyError, Pair, Significance, TestKind, Verdict, compare_family, holm,
 };

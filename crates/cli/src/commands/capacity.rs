@@ -24,10 +24,10 @@ of its own called capacity-NAME.")]
 pub struct CapacityArgs {
     /// Preset (see `pushlab list`) or path of a TOML file: the traffic.
     experiment: String,
-    /// Search this subject in place of the experiment's first: socketio, NAME=PATH (another build of pushlab), or
-    /// [NAME=]URL (a running server).
+    /// Search this subject in place of the experiment's own: socketio, NAME=PATH (another build of pushlab), or
+    /// [NAME=]URL (a running server). May be repeated.
     #[arg(long, value_name = "SUBJECT")]
-    subject: Option<String>,
+    subject: Vec<String>,
     /// What must hold, e.g. 'p99(websocket) < 50 ms'; without a transport in the parentheses, each is searched.
     #[arg(long, value_name = "ASSERTION", value_parser = Assertion::parse)]
     goal: Assertion,
@@ -40,7 +40,7 @@ pub struct CapacityArgs {
     /// The largest load tried in the search.
     #[arg(long, value_name = "N", default_value = "10000")]
     max: u32,
-    /// After the search, measure each transport at these multiples of its capacity, e.g. 0.5,0.9,1.2,2; 10 at most.
+    /// After the search, measure each subject and transport at these multiples of its capacity, e.g. 0.5,0.9,1.2,2; 10 at most.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     shares: Vec<f64>,
     /// Profile of the experiment; by default `quick`, where it has one.
@@ -110,7 +110,7 @@ pub fn run(args: &CapacityArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn load(args: &CapacityArgs) -> Result<Experiment, LoadError> {
-    let subjects = subjects_of(args.subject.as_slice());
+    let subjects = subjects_of(&args.subject);
     let load = |profile: Option<&str>| experiments::load_of(&args.experiment, profile, &subjects);
     match load(args.profile.as_deref().or(Some("quick"))) {
         Err(LoadError::Experiment(ExperimentError::UnknownProfile { .. })) if args.profile.is_none() => load(None),
@@ -140,7 +140,7 @@ fn sentence(capacity: &Capacity, over: Sweep, unit: &str) -> String {
     let stopped =
         capacity.limit.as_ref().and(capacity.next).map_or(String::new(), |load| format!("; {}", stopped(load)));
     let shares: String = capacity.shares.iter().map(|share| share_sentence(share, over)).collect();
-    format!("{} {met}; {limit}{stopped}.{shares}", capacity.transport.name())
+    format!("{} {met}; {limit}{stopped}.{shares}", capacity.of)
 }
 
 fn share_sentence(share: &Share, over: Sweep) -> String {

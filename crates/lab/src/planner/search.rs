@@ -8,21 +8,23 @@ use pushlab_analysis::report::RunValues;
 use pushlab_bus::Seats;
 use pushlab_experiment::assertion::{Assertion, Claim, Figure, Relation, Side};
 use pushlab_experiment::cell::{Cell, Sweep};
+use pushlab_experiment::subject::name_of;
 use pushlab_experiment::{Experiment, Written};
 use pushlab_probe::machine::Room;
 use pushlab_record::PlannedRun;
 use pushlab_record::measure::is_withheld;
 use pushlab_wire::transport::Transport;
+use std::fmt;
 
-/// The search ends when failing and passing loads differ by no more than this share.
-pub const TOLERANCE: f64 = 0.05;
+/// Where the largest load lies that meets the goal, with what the goal compares there, and why a larger one fails.
+type Bracket = pushlab_stats::Bracket<f64, Limit>;
 /// The largest multiple of a capacity.
 const MAX_SHARE: f64 = 10.0;
 
 /// What to search for.
 #[derive(Debug, Clone)]
 pub struct Search {
-    /// The load, of which one axis is searched; every transport that the goal names, or all, for itself.
+    /// The load, of which one axis is searched: each subject for itself, over each transport that the goal names, or all.
     pub experiment: Experiment,
     /// What must hold: a metric below or above a number.
     pub goal: Assertion,
@@ -32,15 +34,38 @@ pub struct Search {
     pub from: u32,
     /// The largest load tried.
     pub max: u32,
-    /// Multiples of what is found for a transport, at which it is then measured.
+    /// Multiples of what is found for each, at which it is then measured.
     pub shares: Vec<f64>,
 }
 
-/// What was found for one transport.
+/// A subject over a transport.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Searched {
+    /// The subject, as the experiment's file names it.
+    subject: String,
+    transport: Transport,
+}
+
+impl Searched {
+    fn is_of(&self, cell: &Cell) -> bool {
+        cell.subject == name_of(&self.subject) && cell.transport == self.transport
+    }
+}
+
+impl fmt::Display for Searched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match name_of(&self.subject) {
+            "pushlab" => f.write_str(self.transport.name()),
+            other => write!(f, "{other} · {}", self.transport.name()),
+        }
+    }
+}
+
+/// What was found for a subject over a transport.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Capacity {
     /// Which.
-    pub transport: Transport,
+    pub of: Searched,
     /// The largest load that met the goal, and what the goal compares there: the metric's mean times its factor.
     pub met: Option<(u32, f64)>,
     /// The smallest load that did not, and why.
@@ -109,6 +134,14 @@ pub enum SearchError {
         /// Its transports.
         known: String,
     },
+    /// No subject has an endpoint for any of the transports.
+    #[error("goal {goal}: no transport that it asks for is offered by {subjects}")]
+    NotOffered {
+        /// The goal.
+        goal: String,
+        /// The experiment's subjects.
+        subjects: String,
+    },
     /// The experiment has several variants or networks, and the goal names none of them.
     #[error("goal {goal}: {experiment} has the {what} {known}; name one in the parentheses")]
     NotNamed {
@@ -125,13 +158,8 @@ pub enum SearchError {
     #[error("--shares {0}: a share is a number above 0 and at most {MAX_SHARE}, e.g. --shares 0.5,0.9,1.2,2")]
     Share(f64),
     /// The range is empty.
-    #[error("--from {from} and --max {max}: --from must be at least 1 and less than --max")]
-    Range {
-        /// The first load.
-        from: u32,
-        /// The last.
-        max: u32,
-    },
+    #[error("--from {0} and --max {1}: --from must be at least 1 and less than --max")]
+    Range(u32, u32),
 }
 
 impl Search {
@@ -141,13 +169,27 @@ impl Search {
         SearchHeader { experiment, goal: goal.to_string(), over, from, max, shares }
     }
 
-    /// The transports to search, each for itself.
+    /// What is searched, each for itself.
+    fn searched(&self) -> Result<Vec<Searched>, SearchError> {
+        let transports = self.transports()?;
+        let all =
+            self.experiment.subjects.iter().flat_map(|subject| {
+                transports.iter().map(|&transport| Searched { subject: subject.clone(), transport })
+            });
+        let offered: Vec<Searched> = all.filter(|one| !self.at(one, &[self.from]).cells().is_empty()).collect();
+        if offered.is_empty() {
+            let Self { goal, experiment, .. } = self;
+            return Err(SearchError::NotOffered { goal: goal.to_string(), subjects: experiment.subjects.join(", ") });
+        }
+        Ok(offered)
+    }
+
+    /// The transports of the experiment that the goal names, or all.
     fn transports(&self) -> Result<Vec<Transport>, SearchError> {
         let all = &self.experiment.transports;
         let is_variant = |word: &&String| self.experiment.variants.iter().any(|variant| variant.name == **word);
         let is_network = |word: &&String| self.experiment.networks.contains(word);
-        let words = self.goal.left.words.iter().filter(|word| !is_variant(word) && !is_network(word));
-        let words: Vec<&String> = words.collect();
+        let words: Vec<_> = self.goal.left.words.iter().filter(|w| !is_variant(w) && !is_network(w)).collect();
         let named: Vec<Transport> =
             all.iter().filter(|t| words.iter().any(|word| *word == t.name())).copied().collect();
         if let Some(word) = words.iter().find(|word| Transport::from_name(word).is_none()) {
@@ -205,18 +247,18 @@ impl Search {
         Ok(own)
     }
 
-    /// The experiment at these loads of one transport.
-    fn at(&self, transport: Transport, loads: &[u32]) -> Experiment {
+    /// The experiment at these loads of one subject over one transport.
+    fn at(&self, one: &Searched, loads: &[u32]) -> Experiment {
         let mut experiment = self.experiment.clone();
         let own: &mut Written = &mut experiment;
-        own.transports = vec![transport];
+        own.subjects = vec![one.subject.clone()];
+        own.transports = vec![one.transport];
         own.axis = Some(self.over);
         for others in [&mut own.clients, &mut own.deliveries_per_s, &mut own.payload_bytes] {
             *others = others.iter().copied().max().into_iter().collect();
         }
         own.expect.clear();
         own.policies.truncate(1);
-        own.subjects.truncate(1);
         match self.over {
             Sweep::Clients => own.clients = loads.to_vec(),
             Sweep::DeliveriesPerS => own.deliveries_per_s = loads.to_vec(),
@@ -226,16 +268,16 @@ impl Search {
     }
 }
 
-/// Searches every transport of an experiment for itself, all of them in turn, then measures each at its shares.
+/// Searches every subject over every transport for itself, all of them in turn, then measures each at its shares.
 ///
-/// Every block has one load of each transport that is still searched, as often as the experiment repeats: a drift of the
+/// Every block has one load of each that is still searched, as often as the experiment repeats: a drift of the
 /// machine hits all alike. What was found so far follows from the runs alone, so that a search that was interrupted goes
 /// on where it was.
 pub struct CapacitySearch {
     search: Search,
     relation: Relation,
     limit: f64,
-    transports: Vec<Transport>,
+    searched: Vec<Searched>,
     seed: u64,
     seats: Seats,
     room: Option<Room>,
@@ -243,9 +285,9 @@ pub struct CapacitySearch {
 
 /// How far a search is.
 struct State {
-    /// Of each transport.
+    /// Of each that is searched.
     brackets: Vec<Bracket>,
-    /// Loads tried of each transport.
+    /// Loads tried of each.
     loads: Vec<Vec<u32>>,
     /// Every run that was planned.
     runs: Vec<PlannedRun>,
@@ -274,38 +316,38 @@ impl CapacitySearch {
             return Err(SearchError::NotMinded { goal: goal.to_string(), what: what.to_owned() });
         }
         if search.from == 0 || search.from >= search.max {
-            return Err(SearchError::Range { from: search.from, max: search.max });
+            return Err(SearchError::Range(search.from, search.max));
         }
         if let Some(share) = search.shares.iter().find(|share| !(**share > 0.0 && **share <= MAX_SHARE)) {
             return Err(SearchError::Share(*share));
         }
-        let transports = search.transports()?;
         let search = Search { experiment: search.narrowed()?, ..search.clone() };
-        Ok(Self { search, relation, limit, transports, seed, seats, room })
+        let searched = search.searched()?;
+        Ok(Self { search, relation, limit, searched, seed, seats, room })
     }
 
-    /// What was found for each transport, as far as the search has come.
+    /// What was found for each, as far as the search has come.
     pub fn found(&self, so_far: &[RunValues]) -> Vec<Capacity> {
         self.found_in(&self.replay(so_far).brackets, &Done::of(so_far))
     }
 
     fn found_in(&self, brackets: &[Bracket], done: &Done<'_>) -> Vec<Capacity> {
         let has_ended = brackets.iter().all(|bracket| bracket.next().is_none());
-        let found = |(transport, bracket): (_, &Bracket)| {
+        let found = |(of, bracket): (&Searched, &Bracket)| {
             let Bracket { met, limit, .. } = bracket.clone();
-            let mut found = Capacity { transport, met, limit, next: bracket.next(), shares: Vec::new() };
+            let mut found = Capacity { of: of.clone(), met, limit, next: bracket.next(), shares: Vec::new() };
             if let (Some(capacity), true) = (found.of_subject(), has_ended) {
                 let shares = self.search.shares.iter();
-                found.shares = shares.map(|times| self.share(transport, capacity, *times, done)).collect();
+                found.shares = shares.map(|times| self.share(of, capacity, *times, done)).collect();
             }
             found
         };
-        self.transports.iter().copied().zip(brackets).map(found).collect()
+        self.searched.iter().zip(brackets).map(found).collect()
     }
 
-    fn share(&self, transport: Transport, capacity: u32, times: f64, done: &Done<'_>) -> Share {
+    fn share(&self, of: &Searched, capacity: u32, times: f64, done: &Done<'_>) -> Share {
         let load = (f64::from(capacity) * times).round().max(1.0) as u32;
-        let own = self.search.at(transport, &[load]);
+        let own = self.search.at(of, &[load]);
         let is_measured = self.check(&own).and_then(|()| {
             let mut runs = repeated(&own).map(|(cell, repeat)| done.at(&cell, repeat));
             // One that failed tells, and else one that is not there.
@@ -321,10 +363,10 @@ impl CapacitySearch {
     fn replay(&self, so_far: &[RunValues]) -> State {
         let done = Done::of(so_far);
         let mut random = fastrand::Rng::with_seed(self.seed);
-        let bracket = || Bracket { from: self.search.from, max: self.search.max, met: None, limit: None };
+        let bracket = || Bracket::new(self.search.from, self.search.max);
         let mut state = State {
-            brackets: self.transports.iter().map(|_| bracket()).collect(),
-            loads: vec![Vec::new(); self.transports.len()],
+            brackets: self.searched.iter().map(|_| bracket()).collect(),
+            loads: vec![Vec::new(); self.searched.len()],
             runs: Vec::new(),
             left: Vec::new(),
         };
@@ -343,8 +385,8 @@ impl CapacitySearch {
             if !state.left.is_empty() {
                 return state;
             }
-            for (index, transport) in self.transports.iter().enumerate() {
-                let own = block.iter().filter(|run| run.cell.transport == *transport);
+            for (index, one) in self.searched.iter().enumerate() {
+                let own = block.iter().filter(|run| one.is_of(&run.cell));
                 let figures: Vec<&RunValues> = own.filter_map(|run| done.find(run)).collect();
                 if let (Some(load), false) = (next[index], figures.is_empty()) {
                     state.brackets[index].tried(load, self.judge(&figures));
@@ -353,12 +395,12 @@ impl CapacitySearch {
         }
     }
 
-    /// The next load of each transport that is still searched; one that cannot be run is its limit.
+    /// The next load of each that is still searched; one that cannot be run is its limit.
     fn next_cells(&self, state: &mut State, next: &[Option<u32>]) -> Vec<(Cell, u32)> {
         let mut cells = Vec::new();
-        for (index, (transport, load)) in self.transports.iter().zip(next).enumerate() {
+        for (index, (one, load)) in self.searched.iter().zip(next).enumerate() {
             let Some(load) = *load else { continue };
-            let own = self.search.at(*transport, &[load]);
+            let own = self.search.at(one, &[load]);
             if let Err(reason) = self.check(&own) {
                 state.brackets[index].tried(load, Err(Limit::Failed(reason)));
                 continue;
@@ -374,7 +416,7 @@ impl CapacitySearch {
         let mut cells = Vec::new();
         for (capacity, tried) in self.found_in(&state.brackets, done).iter().zip(&mut state.loads) {
             for Share { load, .. } in &capacity.shares {
-                let own = self.search.at(capacity.transport, &[*load]);
+                let own = self.search.at(&capacity.of, &[*load]);
                 if !tried.contains(load) && self.check(&own).is_ok() {
                     tried.push(*load);
                     cells.extend(repeated(&own));
@@ -423,26 +465,27 @@ impl Planner for CapacitySearch {
     fn block(&self, so_far: &[RunValues]) -> Option<Vec<Planned>> {
         let planned = |run: PlannedRun| {
             let load = self.search.over.of(&run.cell).unwrap_or(self.search.from);
-            let experiment = self.search.at(run.cell.transport, &[load]).at(&run.cell);
-            Planned { run, experiment: Ok(experiment), side: None }
+            let one = self.searched.iter().find(|one| one.is_of(&run.cell))?;
+            let experiment = self.search.at(one, &[load]).at(&run.cell);
+            Some(Planned { run, experiment: Ok(experiment), side: None })
         };
         let left = self.replay(so_far).left;
-        (!left.is_empty()).then(|| left.into_iter().map(planned).collect())
+        (!left.is_empty()).then(|| left.into_iter().filter_map(planned).collect())
     }
 
     fn known(&self, so_far: &[RunValues]) -> Vec<PlannedRun> {
         self.replay(so_far).runs
     }
 
-    /// One for each transport: their loads differ, and each is whole.
+    /// One for each that is searched: their loads differ, and each is whole.
     fn experiments(&self, so_far: &[RunValues]) -> Vec<Experiment> {
         let loads = self.replay(so_far).loads;
-        let of = |(transport, loads): (&Transport, Vec<u32>)| {
+        let of = |(one, loads): (&Searched, Vec<u32>)| {
             let mut loads = loads;
             loads.sort_unstable();
-            self.search.at(*transport, &loads)
+            self.search.at(one, &loads)
         };
-        self.transports.iter().zip(loads).filter(|(_, loads)| !loads.is_empty()).map(of).collect()
+        self.searched.iter().zip(loads).filter(|(_, loads)| !loads.is_empty()).map(of).collect()
     }
 }
 
@@ -452,55 +495,15 @@ fn repeated(experiment: &Experiment) -> impl Iterator<Item = (Cell, u32)> {
     experiment.cells().into_iter().flat_map(move |cell| repeats.clone().map(move |repeat| (cell.clone(), repeat)))
 }
 
-/// Where the largest load lies that passes, as far as it is known: doubled until it fails, then narrowed down.
-#[derive(Debug, Clone, PartialEq)]
-struct Bracket {
-    from: u32,
-    max: u32,
-    met: Option<(u32, f64)>,
-    limit: Option<(u32, Limit)>,
-}
-
-impl Bracket {
-    /// The load to be tried next; `None` when it is known well enough.
-    fn next(&self) -> Option<u32> {
-        let low = self.met.map_or(0, |(load, _)| load);
-        let load = match &self.limit {
-            None if low == 0 => self.from,
-            None if low >= self.max => return None,
-            None => low.saturating_mul(2).min(self.max),
-            Some((high, _)) if f64::from(high - low) <= TOLERANCE * f64::from(*high) || high - low <= 1 => return None,
-            Some((high, _)) => low.midpoint(*high),
-        };
-        (load > 0).then_some(load)
-    }
-
-    fn tried(&mut self, load: u32, outcome: Result<f64, Limit>) {
-        match outcome {
-            Ok(value) => self.met = Some((load, value)),
-            Err(why) => self.limit = Some((load, why)),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const SEATS: Seats = Seats { cores: 1, descriptors: 20_000 };
 
-    fn search_for(capacity: u32, from: u32, max: u32) -> (Bracket, u32) {
-        let mut bracket = Bracket { from, max, met: None, limit: None };
-        let mut tries = 0;
-        while let Some(load) = bracket.next() {
-            tries += 1;
-            bracket.tried(load, if load <= capacity { Ok(f64::from(load)) } else { Err(Limit::Generator) });
-        }
-        (bracket, tries)
-    }
-
     fn search(goal: &str, change: impl FnOnce(&mut Experiment)) -> Search {
         let mut experiment = crate::experiments::load("tangen-chat", None).unwrap();
+        experiment.subjects.truncate(1);
         change(&mut experiment);
         Search {
             experiment,
@@ -522,26 +525,6 @@ mod tests {
         assert!(error.contains("has the networks lan-100, 4g; name one"), "{error}");
         let error = networks("p99(websocket, 3g) < 50 ms").transports().unwrap_err().to_string();
         assert!(error.contains("\"3g\""), "{error}");
-    }
-
-    #[test]
-    fn the_bracket_holds_the_capacity_and_is_narrow() {
-        for capacity in [1, 7, 100, 999, 12_345, 60_000] {
-            let (Bracket { met, limit, .. }, tries) = search_for(capacity, 10, 100_000);
-            let low = met.map_or(0, |(load, _)| load);
-            let (high, _) = limit.unwrap();
-            assert!(low <= capacity && capacity < high, "{capacity}: {low} to {high}");
-            assert!(f64::from(high - low) <= TOLERANCE * f64::from(high) || high - low == 1, "{capacity}");
-            assert!(tries < 25, "{capacity}: {tries}");
-        }
-    }
-
-    #[test]
-    fn the_largest_load_is_the_end() {
-        let (Bracket { met, limit, .. }, _) = search_for(u32::MAX, 10, 1000);
-        assert_eq!((met.map(|m| m.0), limit), (Some(1000), None));
-        let (Bracket { met, limit, .. }, _) = search_for(0, 8, 1000);
-        assert_eq!((met, limit.map(|l| l.0)), (None, Some(1)), "narrowed down to one");
     }
 
     /// What a server measures that holds so many clients over each transport.
@@ -589,9 +572,9 @@ mod tests {
         assert_eq!(blocks[0].len(), 6);
         assert!(blocks[0].iter().all(|run| run.cell.clients == 10));
         for block in &blocks {
-            for transport in &planner.transports {
+            for one in &planner.searched {
                 let own: Vec<u32> =
-                    block.iter().filter(|run| run.cell.transport == *transport).map(|run| run.cell.clients).collect();
+                    block.iter().filter(|run| one.is_of(&run.cell)).map(|run| run.cell.clients).collect();
                 assert!(own.is_empty() || own.len() == 2 && own[0] == own[1], "{own:?}");
             }
         }
@@ -625,6 +608,19 @@ mod tests {
         assert!(planner().block(&so_far).is_none());
     }
 
+    #[test]
+    fn every_subject_is_searched_over_what_it_offers() {
+        let searched = |goal: &str| {
+            let mut experiment = crate::experiments::load("peers-even-rate", Some("quick")).unwrap();
+            experiment.subjects = ["pushlab", "bun", "mercure"].map(str::to_owned).to_vec();
+            let search = Search { experiment, over: Sweep::DeliveriesPerS, ..search(goal, |_| ()) };
+            let planner = CapacitySearch::new(&search, SEATS, None, 5).map_err(|error| error.to_string())?;
+            Ok::<_, String>(planner.found(&[]).iter().map(|found| found.of.to_string()).collect::<Vec<_>>())
+        };
+        assert_eq!(searched("p99(websocket) < 50 ms").unwrap(), ["websocket", "bun · websocket"]);
+        assert_eq!(searched("p99(sse) < 50 ms").unwrap(), ["sse", "bun · sse", "mercure · sse"]);
+    }
+
     /// Once all are found, each transport is measured at its own shares; not where something else was the limit.
     #[test]
     fn shares_of_what_was_found_come_last() {
@@ -634,7 +630,7 @@ mod tests {
         let blocks = carry_out(&planner, &mut so_far, usize::MAX);
         let found = planner.found(&so_far);
         let loads = |transport: Transport| -> Vec<u32> {
-            let own = found.iter().find(|capacity| capacity.transport == transport).unwrap();
+            let own = found.iter().find(|capacity| capacity.of.transport == transport).unwrap();
             assert!(own.shares.iter().all(|share| share.is_measured == Ok(true)));
             own.shares.iter().map(|share| share.load).collect()
         };
