@@ -87,6 +87,14 @@ impl std::fmt::Display for Transport {
     }
 }
 
+impl std::str::FromStr for Transport {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::from_name(name).ok_or_else(|| format!("expected one of {}", Self::ALL.map(Self::name).join(", ")))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,6 +106,6 @@ mod tests {
             assert_eq!(Transport::from_name(transport.name()), Some(transport));
             assert_eq!(serde_json::to_value(transport).unwrap(), transport.name());
         }
-        assert_eq!(Transport::from_name("carrier-pigeon"), None);
+        assert!("carrier-pigeon".parse::<Transport>().unwrap_err().starts_with("expected one of websocket, sse"));
     }
 }

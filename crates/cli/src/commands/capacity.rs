@@ -98,7 +98,8 @@ pub fn run(args: &CapacityArgs) -> anyhow::Result<ExitCode> {
     let ended = watchers.watch(&mut progress, |observer| campaign.carry_out(observer))?;
     drop(progress);
     watchers.end()?;
-    let found = campaign.found();
+    let mut found = campaign.found();
+    found.sort_by_key(|capacity| std::cmp::Reverse(capacity.met.map(|(load, _)| load)));
     let Some(id) = closed(campaign, ended)? else { return Ok(ExitCode::Interrupted) };
     let store = args.measure.store.open()?;
     let unit = args.goal.left.metric.unit;

@@ -23,7 +23,7 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "N")]
     clients: Option<u32>,
     /// Transport of these clients.
-    #[arg(long, value_name = "TRANSPORT", default_value = "websocket", requires = "clients", value_parser = transport)]
+    #[arg(long, value_name = "TRANSPORT", default_value = "websocket", requires = "clients")]
     transport: Transport,
 }
 
@@ -55,11 +55,6 @@ pub fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(if is_bad { ExitCode::MachineCheckFailed } else { ExitCode::Ok })
-}
-
-fn transport(text: &str) -> Result<Transport, String> {
-    let known = Transport::ALL.map(Transport::name).join(", ");
-    Transport::from_name(text).ok_or_else(|| format!("expected one of {known}"))
 }
 
 fn clean() -> anyhow::Result<ExitCode> {

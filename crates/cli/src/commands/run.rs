@@ -29,6 +29,7 @@ use pushlab_subjects::install::Cache;
 use pushlab_subjects::named::Named;
 use pushlab_watch::agent::Agents;
 use pushlab_wire::codes::ExitCode;
+use pushlab_wire::transport::Transport;
 use pushlab_workload::turns::TURNS_MIN;
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -57,6 +58,9 @@ pub struct MeasureArgs {
     /// Networks between clients and server in place of the experiment's own, e.g. lan-100,4g; none for plain loopback.
     #[arg(long, value_name = "NAME[,NAME]", value_delimiter = ',')]
     pub network: Vec<String>,
+    /// Only these of the experiment's transports, e.g. websocket,sse.
+    #[arg(long, value_name = "NAME[,NAME]", value_delimiter = ',')]
+    pub transport: Vec<Transport>,
     /// Event loops of the load; default: one for each of its cores, and more if the clients need them.
     #[arg(long, value_name = "N")]
     pub loops: Option<u32>,
@@ -265,6 +269,13 @@ impl MeasureArgs {
                 let turn_max_ms = experiment.phases.load_ms / TURNS_MIN;
                 experiment.turns_ms = experiment.turns_ms.map(|turn_ms| turn_ms.min(turn_max_ms));
                 experiment.soak_minutes = None;
+            }
+            if !self.transport.is_empty() {
+                let all = experiment.transports.iter().map(|own| own.name()).collect::<Vec<_>>().join(", ");
+                experiment.transports.retain(|own| self.transport.contains(own));
+                if experiment.transports.is_empty() {
+                    return Err(usage(format!("--transport: {} measures none of these, but {all}", experiment.name)));
+                }
             }
             experiment.loops = self.loops.or(experiment.loops);
             experiment.workers = self.workers.or(experiment.workers);

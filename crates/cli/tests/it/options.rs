@@ -55,6 +55,17 @@ fn a_soak_is_a_load_of_that_length() {
 }
 
 #[test]
+fn other_transports_are_left_out() {
+    let place = Place::new("transports");
+    place.experiment(&[("transports", "[\"websocket\", \"sse\", \"polling\"]")]);
+    assert_eq!(begun(&place, &["--transport", "sse,long-polling"])["transports"], json!(["sse"]));
+    let (code, error) = place.fails(&["run", "experiment.toml", "--transport", "http-streaming,long-polling"]);
+    assert!(code == 2 && error.contains("measures none of these, but websocket, sse, polling"), "{code} {error}");
+    let (code, error) = place.fails(&["run", "experiment.toml", "--transport", "pigeon"]);
+    assert!(code == 2 && error.contains("expected one of websocket, sse"), "{code} {error}");
+}
+
+#[test]
 fn networks_replace_those_of_the_experiment() {
     for (option, networks) in [("4g,lan-100", json!(["4g", "lan-100"])), ("none", json!([]))] {
         let place = Place::new(&format!("network-{option}"));

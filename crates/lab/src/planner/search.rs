@@ -257,7 +257,8 @@ impl Search {
         for others in [&mut own.clients, &mut own.deliveries_per_s, &mut own.payload_bytes] {
             *others = others.iter().copied().max().into_iter().collect();
         }
-        own.expect.clear();
+        // Loads of their own are no comparison.
+        (own.expect, own.card, own.tables) = Default::default();
         own.policies.truncate(1);
         match self.over {
             Sweep::Clients => own.clients = loads.to_vec(),

@@ -8,6 +8,7 @@ public final class Server {
         config.setPort(Integer.parseInt(System.getenv("PORT")));
         config.setHttpCompression(false);
         config.setWebsocketCompression(false);
+        config.setUseLinuxNativeEpoll(true);
 
         var server = new SocketIOServer(config);
         server.addEventListener("join", String.class, (client, channel, ack) -> {
