@@ -170,7 +170,6 @@ impl Roles {
     fn storm(plan: &Plan, missed: u32, form: Form, storm: Storm) -> Result<Self, BadPlan> {
         in_range("missed", u64::from(missed), 1, MAX_MISSED)?;
         in_range("return_over_ms", storm.return_over_ns / 1_000_000, 0, MAX_RETURN_MS)?;
-        in_range("phases.warm_up_ms of a storm", plan.phases.warm_up_ms, 1, u64::MAX)?;
         in_range("phases.load_ms of a storm", plan.phases.load_ms, u64::from(missed).div_ceil(STORM_PER_MS), u64::MAX)?;
         let feeder = Feeder { payload: Payload::of(form)?, publishers: None };
         Ok(Self {
