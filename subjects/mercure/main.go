@@ -21,13 +21,24 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 
-	hub, err := mercure.NewHub(
-		ctx,
+	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
+	options := []mercure.Option{
 		mercure.WithAnonymous(),
 		// The route for publications exists only with a key; the load holds a token signed with it.
 		mercure.WithPublisherJWT([]byte("!ChangeThisMercureHubJWTSecretKey!"), "HS256"),
-		mercure.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))),
-	)
+		mercure.WithLogger(logger),
+	}
+	if os.Getenv("RECOVERY_MS") != "" {
+		// A history, in a file that outlives the process: that of the port, so that whoever is started again has it.
+		subscribers := mercure.NewSubscriberList(mercure.DefaultSubscriberListCacheSize)
+		transport, err := mercure.NewBoltTransport(subscribers, logger, "history-"+os.Getenv("PORT")+".db", "", 0, 0)
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer transport.Close(context.Background())
+		options = append(options, mercure.WithTransport(transport))
+	}
+	hub, err := mercure.NewHub(ctx, options...)
 	if err != nil {
 		log.Fatal(err)
 	}
