@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"github.com/dunglas/mercure"
@@ -29,9 +30,17 @@ func main() {
 		mercure.WithLogger(logger),
 	}
 	if os.Getenv("RECOVERY_MS") != "" {
-		// A history, in a file that outlives the process: that of the port, so that whoever is started again has it.
+		// A history, in a file that outlives the process: that of the port, so that whoever is started again has it. Those
+		// of earlier hubs go.
+		path := "history-" + os.Getenv("PORT") + ".db"
+		files, _ := filepath.Glob("history-*.db")
+		for _, file := range files {
+			if file != path {
+				os.Remove(file)
+			}
+		}
 		subscribers := mercure.NewSubscriberList(mercure.DefaultSubscriberListCacheSize)
-		transport, err := mercure.NewBoltTransport(subscribers, logger, "history-"+os.Getenv("PORT")+".db", "", 0, 0)
+		transport, err := mercure.NewBoltTransport(subscribers, logger, path, "", 0, 0)
 		if err != nil {
 			log.Fatal(err)
 		}
