@@ -58,7 +58,7 @@ pub struct MeasureArgs {
     /// Networks between clients and server in place of the experiment's own, e.g. lan-100,4g; none for plain loopback.
     #[arg(long, value_name = "NAME[,NAME]", value_delimiter = ',')]
     pub network: Vec<String>,
-    /// Only these of the experiment's transports, e.g. websocket,sse.
+    /// Limit the experiment to these transports, e.g. websocket,sse.
     #[arg(long, value_name = "NAME[,NAME]", value_delimiter = ',')]
     pub transport: Vec<Transport>,
     /// Event loops of the load; default: one for each of its cores, and more if the clients need them.
@@ -274,7 +274,7 @@ impl MeasureArgs {
                 let all = experiment.transports.iter().map(|own| own.name()).collect::<Vec<_>>().join(", ");
                 experiment.transports.retain(|own| self.transport.contains(own));
                 if experiment.transports.is_empty() {
-                    return Err(usage(format!("--transport: {} measures none of these, but {all}", experiment.name)));
+                    return Err(usage(format!("--transport: {} has none of these, only {all}", experiment.name)));
                 }
             }
             experiment.loops = self.loops.or(experiment.loops);

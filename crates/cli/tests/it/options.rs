@@ -60,7 +60,7 @@ fn other_transports_are_left_out() {
     place.experiment(&[("transports", "[\"websocket\", \"sse\", \"polling\"]")]);
     assert_eq!(begun(&place, &["--transport", "sse,long-polling"])["transports"], json!(["sse"]));
     let (code, error) = place.fails(&["run", "experiment.toml", "--transport", "http-streaming,long-polling"]);
-    assert!(code == 2 && error.contains("measures none of these, but websocket, sse, polling"), "{code} {error}");
+    assert!(code == 2 && error.contains("has none of these, only websocket, sse, polling"), "{code} {error}");
     let (code, error) = place.fails(&["run", "experiment.toml", "--transport", "pigeon"]);
     assert!(code == 2 && error.contains("expected one of websocket, sse"), "{code} {error}");
 }
