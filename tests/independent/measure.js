@@ -1,7 +1,7 @@
 // An independent look at the leaderboard: CPU time per delivery of five servers over WebSocket, by a client that shares no
 // code with Pushlab's load: the npm package `ws`, and the scheduler's account of the server's threads. A publisher sends
 // twenty messages a second, evenly spaced, to 500 subscribers, as in the experiment peers-even-rate, whose figures for the
-// same servers are then measured and printed beside. The server has one core, the clients the other.
+// same servers are measured in turn with it and printed beside. The server has one core, the clients the other.
 //
 //   node tests/independent/measure.js [REPEATS]     after: cargo build --release, pushlab subjects install bun go-bare socketio
 import { execFileSync, spawn } from "node:child_process";
@@ -72,7 +72,9 @@ function ranSince(before, pid) {
 /** Starts a server on its core: its address, its process, and how to end it. */
 async function start(name) {
   const command =
-    name === "pushlab" ? ["serve", "--listen", "127.0.0.1:0", "--no-pages"] : ["subjects", "start", name.split(":")[0]];
+    name === "pushlab"
+      ? ["serve", "--listen", "127.0.0.1:0", "--no-pages"]
+      : ["subjects", "start", name.split(":")[0]];
   const child = spawn("taskset", ["-c", SERVER_CORE, PUSHLAB, ...command], {
     stdio: ["ignore", "pipe", "inherit"],
   });
@@ -105,7 +107,8 @@ async function subscribe(address, { path, answers, isMessage }, onMessage) {
     const text = data.toString("latin1");
     if (text === "2") socket.send("3");
     else if (isMessage(text)) onMessage();
-    for (const [begin, answer] of Object.entries(answers)) if (text.startsWith(begin)) socket.send(answer);
+    for (const [begin, answer] of Object.entries(answers))
+      if (text.startsWith(begin)) socket.send(answer);
   });
   await new Promise((opened, failed) => socket.once("open", opened).once("error", failed));
   return socket;
@@ -142,11 +145,8 @@ async function measure(name) {
   }
 }
 
-/** A subject as an experiment names it: its WebSocket alone, where it has other transports. */
-const endpoint = (name) => (name === "pushlab" || name.includes(":") ? name : `${name}:websocket`);
-
-/** What Pushlab's own load finds for the same servers. */
-function byPushlab() {
+/** What Pushlab's own load finds for the same servers, once each. */
+function byPushlab(found) {
   const folder = mkdtempSync(join(tmpdir(), "independent-"));
   const run = (...options) =>
     execFileSync(PUSHLAB, options, {
@@ -155,45 +155,48 @@ function byPushlab() {
       maxBuffer: 1 << 30,
     });
   try {
-    const subjects = Object.keys(SUBJECTS).flatMap((name) => ["--subject", endpoint(name)]);
+    const subjects = Object.keys(SUBJECTS).flatMap((name) => ["--subject", name]);
     run(
       "run",
       "peers-even-rate",
       ...subjects,
+      "--transport",
+      "websocket",
       "--repeats",
-      String(REPEATS),
+      "1",
       "--store",
       "store.db",
       "--out",
       ".",
     );
-    const found = {};
     for (const line of run("export", "peers-even-rate", "--store", "store.db", "--format", "csv")
       .toString()
       .split("\n")) {
-      const [, subject, transport, , , , , , , , metric, , value] = line.split(",");
-      if (metric !== "cpu_per_delivery" || transport !== "websocket") continue;
-      (found[subject.replace(":websocket", "")] ??= []).push(Number(value));
+      const [, subject, , , , , , , , , metric, , value] = line.split(",");
+      if (metric === "cpu_per_delivery") (found[subject] ??= []).push(Number(value));
     }
-    return found;
   } finally {
     rmSync(folder, { recursive: true });
   }
 }
 
 const median = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];
-execFileSync("taskset", ["-pc", CLIENT_CORE, String(process.pid)]);
-const own = {};
+const pin = (cores) => execFileSync("taskset", ["-pc", cores, String(process.pid)]);
+const [own, pushlab] = [{}, {}];
 for (let repeat = 0; repeat < REPEATS; repeat++) {
+  pin(CLIENT_CORE);
   for (const name of Object.keys(SUBJECTS)) (own[name] ??= []).push(await measure(name));
+  pin(`${SERVER_CORE},${CLIENT_CORE}`);
+  byPushlab(pushlab);
 }
-execFileSync("taskset", ["-pc", `${SERVER_CORE},${CLIENT_CORE}`, String(process.pid)]);
-const pushlab = byPushlab();
-console.log("server        independent, µs   pushlab, µs   ratio");
+const spread = (values) => `${Math.min(...values).toFixed(1)}–${Math.max(...values).toFixed(1)}`;
+console.log("server        independent, µs            pushlab, µs            ratio");
 for (const name of Object.keys(SUBJECTS).sort((a, b) => median(own[a]) - median(own[b]))) {
-  const [one, other] = [median(own[name]), median(pushlab[name] ?? [Number.NaN])];
-  const spread = `${Math.min(...own[name]).toFixed(1)}–${Math.max(...own[name]).toFixed(1)}`;
+  const [one, other] = [own[name], pushlab[name] ?? [Number.NaN]];
+  const columns = [one, other].map(
+    (values) => `${median(values).toFixed(2).padStart(7)} ${spread(values).padStart(12)}`,
+  );
   console.log(
-    `${name.padEnd(12)} ${one.toFixed(2).padStart(7)} ${spread.padStart(10)} ${other.toFixed(2).padStart(12)} ${(other / one).toFixed(2).padStart(8)}`,
+    `${name.padEnd(12)} ${columns.join("   ")} ${(median(other) / median(one)).toFixed(2).padStart(8)}`,
   );
 }
