@@ -611,15 +611,18 @@ mod tests {
 
     #[test]
     fn every_subject_is_searched_over_what_it_offers() {
-        let searched = |goal: &str| {
+        let searched = |goal: &str, subjects: &[&str]| {
             let mut experiment = crate::experiments::load("peers-even-rate", Some("quick")).unwrap();
-            experiment.subjects = ["pushlab", "bun", "mercure"].map(str::to_owned).to_vec();
+            experiment.subjects = subjects.iter().map(|name| (*name).to_owned()).collect();
             let search = Search { experiment, over: Sweep::DeliveriesPerS, ..search(goal, |_| ()) };
             let planner = CapacitySearch::new(&search, SEATS, None, 5).map_err(|error| error.to_string())?;
             Ok::<_, String>(planner.found(&[]).iter().map(|found| found.of.to_string()).collect::<Vec<_>>())
         };
-        assert_eq!(searched("p99(websocket) < 50 ms").unwrap(), ["websocket", "bun · websocket"]);
-        assert_eq!(searched("p99(sse) < 50 ms").unwrap(), ["sse", "bun · sse", "mercure · sse"]);
+        let all = ["pushlab", "bun", "mercure"];
+        assert_eq!(searched("p99(websocket) < 50 ms", &all).unwrap(), ["websocket", "bun · websocket"]);
+        assert_eq!(searched("p99(sse) < 50 ms", &all).unwrap(), ["sse", "bun · sse", "mercure · sse"]);
+        let error = searched("p99(http-streaming) < 50 ms", &all[1..]).unwrap_err();
+        assert!(error.ends_with("no transport that it asks for is offered by bun, mercure"), "{error}");
     }
 
     /// Once all are found, each transport is measured at its own shares; not where something else was the limit.
