@@ -193,15 +193,24 @@ mod tests {
         let mut process = Process::start_in(group, mark, &mut command, &[]).unwrap();
         let mut line = String::new();
         BufReader::new(process.child().stdout.take().unwrap()).read_line(&mut line).unwrap();
-        (process, line.trim().parse().unwrap())
+        let daemon = line.trim().parse().unwrap();
+        // While its program is being loaded it has no environment.
+        let is_loaded =
+            || std::fs::read(format!("/proc/{daemon}/cmdline")).is_ok_and(|words| words == b"sleep\x0060\0");
+        wait_until(&format!("process {daemon} sleeps"), is_loaded);
+        (process, daemon)
+    }
+
+    fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !is_so() {
+            assert!(Instant::now() < deadline, "not within 10 s: {what}");
+            std::thread::sleep(WATCH);
+        }
     }
 
     fn await_end(pid: u32) {
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while leftovers::started(pid).is_some() {
-            assert!(Instant::now() < deadline, "process {pid} lives");
-            std::thread::sleep(WATCH);
-        }
+        wait_until(&format!("process {pid} ends"), || leftovers::started(pid).is_none());
     }
 
     /// Where this process may make no control group, there is nothing to test.
